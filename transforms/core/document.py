@@ -28,7 +28,8 @@ class RawDocument:
     `content` is undecoded bytes (HTML pages, plain payloads) or str (JSONL and Parquet fields). `is_html` asks for
     main-text extraction. `charset` is the declared one, "" when none is. `origin` is "<input file>@<record offset>"
     (a byte offset for WARC and JSONL, a row number for Parquet). `position` orders records of one source: file index
-    in the source's sorted listing << 40 | offset in the file.
+    in the source's sorted listing << 40 | offset in the file. `found`: what the reader has to say of the record,
+    "group/name" each; counted where it is read, and not passed on.
     """
 
     content: bytes | str
@@ -39,6 +40,7 @@ class RawDocument:
     origin: str
     position: int
     meta: Mapping[str, Scalar] = field(default_factory=lambda: NO_META)
+    found: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

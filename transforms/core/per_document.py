@@ -261,6 +261,8 @@ class _ReadFile(_Routing):
                 size = content_size(record)
                 self.counters.add(source, "in", "", size)
                 self.counters.add(source, "kept", "", size)
+                if record.found:
+                    self.counters.add_found(source, record.found, size)
                 LIVE[self.stage, "kept"] += 1
                 yield record
             elif isinstance(record, Skipped):

@@ -11,7 +11,9 @@ from refinery.transforms.core.resources import check_place
 from refinery.transforms.read.byte_source import MemberStream, open_source
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.remote.files import Found, choose_files, find, is_remote, measure
+from refinery.transforms.remote.globs import glob_regex
 
+_GLOB = re.compile(r"[*?\[]")
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"]*")
 MAX_FILE_BYTES = 1 << 46  # 64 TiB, more than any storage holds in one object; planning cuts files into parts
 MAX_LIST_BYTES = 256 << 20  # of a list of addresses, decompressed
@@ -111,11 +113,17 @@ def is_hidden(path: str) -> bool:
 
 
 def match(pattern: str) -> list[Found]:
-    """The files of a local or gs:// glob."""
+    """The files of a local or gs:// glob, in which braces are characters like others."""
     check_place(pattern)
     # Beam finds nothing for a bare "*.jsonl": it lists the folder "".
     placed = pattern if "/" in pattern else f"./{pattern}"
-    found: list[FileMetadata] = FileSystems.match([placed])[0].metadata_list
+    if _GLOB.search(placed):
+        # Of Beam only the listing: its patterns do not take "a/**/b" for "a/b", and hidden files for data.
+        wanted = glob_regex(placed.replace("{", "[{]"))
+        listed = FileSystems.match([f"{_GLOB.split(placed)[0]}**"])[0].metadata_list
+        found: list[FileMetadata] = [file for file in listed if wanted.fullmatch(file.path)]
+    else:
+        found = FileSystems.match([placed])[0].metadata_list
     if not found and "://" not in pattern and os.path.isfile(pattern):  # its name holds a glob's characters
         found = [FileMetadata(pattern, os.path.getsize(pattern))]
     kept = [file for file in found if "://" in file.path or is_regular(file.path)]

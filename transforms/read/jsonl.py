@@ -8,24 +8,28 @@ and owns every n-th block from the k-th on, which balances without an index. Par
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import orjson
 
-from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
+from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
+from refinery.transforms.read.fields import document_of, is_utf8
 from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.values.inexact import Doubtful, Inexact, Literal, Written
 
 BLOCK = 1 << 20
 HASHED = 1 << 16  # bytes of a damaged line that make its hash
 BOM = b"\xef\xbb\xbf"
-FIELD = re.compile(r"\{([^{}]+)\}")  # in a url_field
 PARSED = 4  # times limits.max_decompressed_bytes that a line's values may take, but
 PARSED_LEAST = 16 << 20  # this much always
 MAX_DEPTH = 64  # levels of lists and objects in a record
+MAX_DIGITS = 4000  # of an integer: Python refuses to read, or to write, more than 4,300
+_UNDECODED = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of a byte
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,13 @@ def parse_line(line: Line, task: ReadTask, limits: LimitParams) -> RawDocument |
     if parsed_bytes(data) > max(PARSED * limits.max_decompressed_bytes, PARSED_LEAST):
         return Skipped("too-large", origin, line.size)
     record = parse_json(data)
-    if not isinstance(record, dict):
-        return Damaged("BadJson", origin, data[:HASHED], line.size)
-    return document_of(record, task, limits, line.offset, data[:HASHED])
+    if isinstance(record, dict):
+        return document_of(record, task, limits, line.offset, data[:HASHED], partial(as_written, data))
+    if record is None and not is_utf8(data) and isinstance(record := parse_undecodable(data), dict):
+        found = document_of(record, task, limits, line.offset, data[:HASHED])
+        if not isinstance(found, Damaged):
+            return found
+    return Damaged("BadJson", origin, data[:HASHED], line.size)
 
 
 def parsed_bytes(data: bytes) -> int:
@@ -84,8 +92,8 @@ def parsed_bytes(data: bytes) -> int:
 
 
 def parse_json(data: bytes) -> Any:
-    """The value in `data`, or None. What orjson refuses (NaN, lone surrogates, big integers) Python's reader takes, in
-    UTF-8 alone: left to itself it guesses UTF-16, of which lines are cut in the middle of characters.
+    """The value in `data`, or None. What orjson refuses (NaN, lone surrogates, 1e400) Python's reader takes, in UTF-8
+    alone: left to itself it guesses UTF-16, of which lines are cut in the middle of characters.
 
     Nesting beyond MAX_DEPTH is refused here, so that nothing later depends on how much of the stack is left. Raises
     MemoryError, which orjson reports as if it were damage.
@@ -96,10 +104,50 @@ def parse_json(data: bytes) -> Any:
         if "memory" in str(error):
             raise MemoryError(str(error)) from error
         try:
-            value = json.loads(data.decode("utf-8", "surrogatepass").removeprefix("\ufeff"))
+            value = as_written(data)
         except (ValueError, RecursionError):
             return None
     return value if is_shallow(value) else None
+
+
+def as_written(data: bytes) -> Any:
+    """The value in `data` with integers of any size, where orjson makes floats of those from 2^64 up, and with the
+    spelling of all other numbers. Six times slower. Raises ValueError, RecursionError."""
+    return _read_exactly(data.decode("utf-8", "surrogatepass").removeprefix("\ufeff"))
+
+
+def parse_undecodable(data: bytes) -> Any:
+    """The value in `data`, some bytes of which are not UTF-8: strings that hold such are Inexact. None for no JSON."""
+    try:
+        value = _read_exactly(data.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        return None
+    return mark(value) if is_shallow(value) else None
+
+
+def _read_exactly(text: str) -> Any:
+    return json.loads(text, parse_int=_integer, parse_float=_float)
+
+
+def _integer(digits: str) -> int | Literal:
+    return int(digits) if len(digits) <= MAX_DIGITS else Literal(digits)
+
+
+def _float(digits: str) -> Written | Literal:
+    number = Written(digits)
+    return number if math.isfinite(number) else Literal(digits)
+
+
+def mark(value: Any) -> Any:
+    """A copy of a value that was decoded with "surrogateescape", in which U+FFFD stands for each byte that is not
+    UTF-8: such strings are Inexact, such records Doubtful. Depth: MAX_DEPTH."""
+    if isinstance(value, str):
+        return Inexact(_UNDECODED.sub("\ufffd", value)) if _UNDECODED.search(value) else value
+    if isinstance(value, list):
+        return [mark(each) for each in value]
+    if isinstance(value, dict):
+        return Doubtful({_UNDECODED.sub("\ufffd", key): mark(each) for key, each in value.items()})
+    return value
 
 
 def is_shallow(value: Any) -> bool:
@@ -112,121 +160,6 @@ def is_shallow(value: Any) -> bool:
         if not level:
             return True
     return False
-
-
-def document_of(
-    record: Mapping[str, Any], task: ReadTask, limits: LimitParams, offset: int, raw: bytes
-) -> RawDocument | Skipped | Damaged:
-    """The document that the fields of a record make. raw: bytes of the record that are hashed if it is damaged."""
-    origin = task.origin(offset)
-    text = field_of(record, task.text_field)
-    if text is None:
-        return Damaged("MissingField", origin, raw)
-    if not isinstance(text, str | bytes):
-        return Damaged("BadField", origin, raw)
-    fields = fields_of(record, task)
-    url = address_of(record, fields.url)
-    text = clean(text) if isinstance(text, str) else text
-    size = len(text) if isinstance(text, bytes) else text_bytes(text)
-    if size > limits.max_record_bytes:
-        return Skipped("too-large", origin, size, url)
-    if not text or text.isspace():
-        return Skipped("empty", origin, size, url)
-    meta: dict[str, Scalar] = {}
-    kept = [("date", fields.date), ("record_id", fields.id), *((name, name) for name in task.meta_fields)]
-    for key, name in kept:
-        if name and (value := scalar_of(field_of(record, name))) is not None:
-            meta[key] = value
-    if meta_bytes(url, meta) > limits.max_meta_bytes:
-        return Skipped("meta-too-large", origin, size)
-    return RawDocument(text, task.content == "html", "", url, task.source, origin, task.position(offset), meta)
-
-
-def address_of(record: Mapping[str, Any], form: str) -> str:
-    """The record's address: the field `form`, or where fields stand in braces in it, `form` with them put in; "" where
-    one is missing.
-
-    >>> address_of({"repo": "madler/zlib", "path": "zlib.h"}, "{repo}/{path}")
-    'madler/zlib/zlib.h'
-    """
-    names = FIELD.findall(form)
-    if not names:
-        return clean(scalar_of(field_of(record, form)))
-    values = {name: clean(scalar_of(field_of(record, name))) for name in names}
-    return FIELD.sub(lambda found: values[found[1]], form) if all(values.values()) else ""
-
-
-def named_fields(task: ReadTask) -> list[str]:
-    """Fields of a record that the source names, that of the text first; paths with dots as they are."""
-    address = FIELD.findall(task.url_field) or [task.url_field]
-    return [task.text_field, *address, task.date_field, task.id_field, *task.meta_fields]
-
-
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """Where a record has its address, date and identity."""
-
-    url: str
-    date: str
-    id: str
-
-
-def fields_of(record: Mapping[str, Any], task: ReadTask) -> Fields:
-    """The fields that the source names. Where it leaves them at their defaults and the record has the form of Dolma
-    (id, text, source, added, created, metadata) or of datatrove's writers (id, text, metadata), theirs.
-
-    Dolma: docs/data-format.md of its toolkit; datatrove: `Document` and `DiskWriter._default_adapter`.
-    """
-    inside = record.get("metadata")
-    if not isinstance(inside, Mapping) or not isinstance(record.get("id"), str):
-        return Fields(task.url_field, task.date_field, task.id_field)
-    dolma = "created" in record or "added" in record
-    url, date, id_ = task.url_field, task.date_field, task.id_field
-    if url == "url" and url not in record:
-        url = "metadata.url"
-    if date == "date" and date not in record:
-        date = "created" if dolma and "created" in record else "metadata.date"
-    return Fields(url, date, id_ or "id")
-
-
-def meta_bytes(url: str, meta: Mapping[str, Scalar]) -> int:
-    """About what a document's address and notes take, in characters."""
-    return len(url) + sum(len(key) + (len(value) if isinstance(value, str) else 8) for key, value in meta.items())
-
-
-def field_of(record: Mapping[str, Any], name: str) -> Any:
-    """The field `name`, or, if there is none, the one at the end of the dotted path `name`; None if missing."""
-    if name in record or "." not in name:
-        return record.get(name)
-    value: Any = record
-    for key in name.split("."):
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
-    return value
-
-
-def scalar_of(value: Any) -> Scalar | None:
-    """`value` as it fits into meta: text, a 64-bit integer or a finite number; lists and objects as JSON text."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, int):
-        return int(value) if -(1 << 63) <= value < 1 << 63 else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, list | dict):
-        return clean(json.dumps(value, ensure_ascii=False, default=str))
-    return str(value)
-
-
-def clean(value: Scalar | None) -> str:
-    """`value` as text without lone surrogates, which no coder takes; "" for None."""
-    text = "" if value is None else str(value)
-    return text if text.isascii() else text.encode("utf-8", "ignore").decode()
 
 
 def read_lines(source: ByteSource, task: ReadTask, limit: int) -> Iterator[Line]:

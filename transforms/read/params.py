@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from refinery.transforms.core.params import Params, Positive
+from refinery.transforms.read.values.dialects import Dialect
 
 Format = Literal["auto", "warc", "wet", "arc", "jsonl", "parquet", "csv", "tsv", "text", "documents"]
 Content = Literal["auto", "html", "text"]
@@ -35,6 +36,10 @@ class SourceParams(Params):
     before phase 3 again"""
     format: Format = "auto"
     """`auto` goes by the file's ending"""
+    dialect: Dialect = "auto"
+    """how CSV and TSV are written: `rfc4180` with quoted fields, quotes in them doubled; `backslash` the same, or a
+    backslash before them; `plain` without quoting, a line is a row; `escaped` likewise, with backslash escapes; `auto`:
+    CSV is `rfc4180`, and a TSV file is judged by its first fields that begin with a quote"""
     unit: Literal["file", "paragraph", "line"] = "file"
     """what is a document in a text file; paragraphs end at an empty line"""
     domain: str = ""

@@ -1,6 +1,7 @@
 """Parquet, whole or by ranges of row groups: tables with a text column, and the documents/ of an earlier run."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,19 @@ from refinery.loader.parquet.pages import footer_bytes, measure_pages, read_foot
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
+from refinery.transforms.read.fields import (
+    clean,
+    document_of,
+    field_of,
+    meta_bytes,
+    named_fields,
+    scalar_of,
+)
 from refinery.transforms.read.held_ranges import HeldRanges
-from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, named_fields, parse_json, scalar_of
+from refinery.transforms.read.jsonl import parse_json
 from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.values.arrow_values import values_of
+from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact
 from refinery.transforms.read.watched_file import WatchedFile
 from refinery.transforms.remote.files import is_remote
 
@@ -21,6 +32,7 @@ BATCH_BYTES = 8 << 20
 MAX_BATCH_ROWS = 1024
 FOOTER_BYTES = 1 << 16  # of a remote file, read first; most footers are shorter
 PAGES = 2  # times limits.max_decompressed_bytes that a page may take, and the rows of a batch if each repeats it
+DAMAGED = -1
 ARROW_ERRORS = (OSError, ValueError, pa.ArrowException)
 MAX_CARRIED = 128  # characters of a note that an earlier run's documents bring along: an expression of several licences
 DOCUMENT_COLUMNS = ("text", "url", "source", "origin", "position", "meta")
@@ -30,17 +42,18 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
     """Every row of the task's row groups, up to `task.cap` documents.
 
     origin and position use the row's number in the file. Only the columns asked for are read, in batches of about
-    8 MiB; a row group that cannot be read on costs one Damaged for the rest of it. Memory: five times
-    limits.max_decompressed_bytes, however small the file is; a page above twice that costs its row group. Of a remote
-    file a row group's columns are read in one go, and held as they are stored. Format "documents" keeps url, origin
-    and position of the run that wrote the file (so nothing depends on how rows fell into files), and its source as
-    meta "source".
+    8 MiB, and the checksums of their pages are verified, where there are any. Where the column that holds the text
+    cannot be read on, that costs one Damaged for the rest of the row group; of any other column its values (LOST).
+    Memory: five times limits.max_decompressed_bytes, however small the file is; a page above twice that counts as
+    one that cannot be read. Of a remote file a row group's columns are read in one go, and held as they are stored.
+    Format "documents" keeps url, origin and position of the run that wrote the file (so nothing depends on how rows
+    fell into files), and its source as meta "source".
     """
     file = HeldRanges(source.file) if is_remote(task.path) else source.file
     try:
         if isinstance(file, HeldRanges):
             hold_footer(file, task.size)
-        table = pq.ParquetFile(file)
+        table = pq.ParquetFile(file, page_checksum_verification=True)
     except ARROW_ERRORS:
         source.file.check()
         if task.part == 0:  # the same for all parts of the file
@@ -58,13 +71,15 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
     bound = PAGES * limits.max_decompressed_bytes
     largest = pages_by_size(file, columns)
     for group in range(low, high):
-        page = largest(group)
-        if page is None or page > bound:
-            error = "BadRowGroup" if page is None else "PageTooLarge"
+        pages = largest(group)
+        lost = {name for name in columns if not 0 <= pages.get(name, 0) <= bound}
+        if fatal := lost.intersection(needed_columns(table.schema_arrow, task)):
+            error = "BadRowGroup" if any(pages[name] < 0 for name in fatal) else "PageTooLarge"
             yield Damaged(error, task.origin(first), size=max(table.metadata.row_group(group).total_byte_size, 0))
         else:
-            rows = max(1, bound // max(page, 1))
-            for record in read_group(table, group, first, columns, task, limits, source.file.check, rows):
+            page = max((size for name, size in pages.items() if name not in lost), default=0)
+            rows = RowGroup(table, group, first, task, limits, source.file.check, max(1, bound // max(page, 1)))
+            for record in rows.read(columns, lost):
                 if taken == task.cap:
                     return
                 taken += isinstance(record, RawDocument)
@@ -80,86 +95,138 @@ def hold_footer(file: HeldRanges, size: int) -> None:
         file.hold([(size - footer, footer)])
 
 
-def pages_by_size(file: WatchedFile | HeldRanges, names: Sequence[str]) -> Callable[[int], int | None]:
-    """Row group -> bytes of the largest page that reading the columns `names` of it inflates; None if one is damaged.
+def pages_by_size(file: WatchedFile | HeldRanges, names: Sequence[str]) -> Callable[[int], Mapping[str, int]]:
+    """Row group -> bytes of the largest page of each of these columns, inflated; DAMAGED of one whose pages are.
 
     Of a remote file these columns are then held: each look at a page would be a request.
     """
     try:
         groups = read_footer(file)
     except FormatError:
-        return lambda group: None
+        return lambda group: dict.fromkeys(names, DAMAGED)
 
-    def largest(group: int) -> int | None:
-        try:
-            chosen = [column for column in groups[group] if column.name in names]
-            if isinstance(file, HeldRanges):
-                file.hold((column.start, column.size) for column in chosen)
-            return measure_pages(file, chosen).largest
-        except (FormatError, IndexError):
-            return None
+    def largest(group: int) -> Mapping[str, int]:
+        if group >= len(groups):
+            return dict.fromkeys(names, DAMAGED)
+        chosen = [column for column in groups[group] if column.name in names]
+        if isinstance(file, HeldRanges):
+            file.hold((column.start, column.size) for column in chosen)
+        found = dict.fromkeys(names, 0)
+        for column in chosen:
+            try:
+                size = measure_pages(file, [column]).largest
+            except FormatError:
+                size = DAMAGED
+            known = found[column.name]
+            found[column.name] = DAMAGED if DAMAGED in (size, known) else max(size, known)
+        return found
 
     return largest
 
 
 def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:
     """The columns to read; None if the one that holds the text is missing."""
-    present = set(schema.names)
     if task.format == "documents":
-        return list(DOCUMENT_COLUMNS) if present.issuperset(DOCUMENT_COLUMNS) else None
-    names = named_fields(task)
-    found = [name if name in present else name.partition(".")[0] for name in names]
-    return sorted(present.intersection(found)) if found[0] in present else None
+        return list(DOCUMENT_COLUMNS) if set(schema.names).issuperset(DOCUMENT_COLUMNS) else None
+    found = [column for name in named_fields(task) if (column := column_of(schema, name))]
+    return sorted(set(found)) if column_of(schema, task.text_field) else None
 
 
-def read_group(
-    table: pq.ParquetFile,
-    group: int,
-    first: int,
-    columns: Sequence[str],
-    task: ReadTask,
-    limits: LimitParams,
-    check: Callable[[], None] = lambda: None,
-    most_rows: int = MAX_BATCH_ROWS,
-) -> Iterator[RawDocument | Skipped | Damaged]:
-    """The rows of one row group, the first of which is row `first` of the file. check: raises what the storage failed
-    with: that is no damage of the file's. most_rows: of a batch; a row may be as large as the largest page, the same
-    value again."""
-    info = table.metadata.row_group(group)
-    row = first
-    rows = max(1, min(MAX_BATCH_ROWS, most_rows, BATCH_BYTES * info.num_rows // max(info.total_byte_size, 1)))
-    batches = table.iter_batches(batch_size=rows, row_groups=[group], columns=list(columns), use_threads=False)
-    while True:
-        try:
-            batch = next(batches, None)
-        except ARROW_ERRORS:
-            check()
-            yield Damaged("BadRowGroup", task.origin(row), size=max(info.total_byte_size, 0))
-            return
-        if batch is None:
-            return
-        for record in rows_of(batch):
-            yield read_row(record, row, task, limits)
-            row += 1
+def column_of(schema: pa.Schema, name: str) -> str:
+    """The column that holds a field; "" for none."""
+    column = name if name in schema.names else name.partition(".")[0]
+    return column if column in schema.names else ""
 
 
-def rows_of(batch: pa.RecordBatch) -> list[Mapping[str, Any] | None]:
-    """The rows of a batch, None for one with a value that Python cannot take (text that is not UTF-8, a year 10000)."""
-    try:
-        return list(batch.to_pylist())
-    except (ValueError, OverflowError, LookupError, pa.ArrowException):  # LookupError: a time zone nobody knows
-        if batch.num_rows == 1:
-            return [None]
-        return [row for at in range(batch.num_rows) for row in rows_of(batch.slice(at, 1))]
+def needed_columns(schema: pa.Schema, task: ReadTask) -> tuple[str, ...]:
+    """The columns without which there is no document."""
+    return DOCUMENT_COLUMNS if task.format == "documents" else (column_of(schema, task.text_field),)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group, the first row of which is row `first` of the file. check: raises what the storage failed with: that
+    is no damage of the file's. most_rows: of a batch; a row may be as large as the largest page, the same value again.
+    """
+
+    table: pq.ParquetFile
+    group: int
+    first: int
+    task: ReadTask
+    limits: LimitParams
+    check: Callable[[], None] = lambda: None
+    most_rows: int = MAX_BATCH_ROWS
+
+    def read(self, columns: Sequence[str], lost: Collection[str]) -> Iterator[RawDocument | Skipped | Damaged]:
+        """Its rows. lost: those of the columns that cannot be read."""
+        gone = [name for name in self._fields() if column_of(self.table.schema_arrow, name) in lost]
+        rows, row = self._rows([name for name in columns if name not in lost], gone), self.first
+        while True:
+            try:
+                batch = next(rows, None)
+            except ARROW_ERRORS:
+                self.check()
+                readable, unreadable = self._split()
+                if not readable or unreadable == gone:
+                    size = max(self.table.metadata.row_group(self.group).total_byte_size, 0)
+                    yield Damaged("BadRowGroup", self.task.origin(row), size=size)
+                    return
+                rows, gone = self._rows(readable, unreadable, row - self.first), unreadable
+                continue
+            if batch is None:
+                return
+            for record in batch:
+                yield read_row(record, row, self.task, self.limits)
+                row += 1
+
+    def _rows(self, columns: Sequence[str], gone: Sequence[str], skipped: int = 0) -> Iterator[list[Mapping[str, Any]]]:
+        for batch in self._batches(columns):
+            behind = batch.slice(min(skipped, batch.num_rows))
+            skipped -= batch.num_rows - behind.num_rows
+            yield rows_of(behind, gone)
+
+    def _fields(self) -> list[str]:
+        """What the source names of it, each once, the text first."""
+        fields = DOCUMENT_COLUMNS if self.task.format == "documents" else named_fields(self.task)
+        schema = self.table.schema_arrow
+        return [name for name in dict.fromkeys(fields) if column_of(schema, name)]
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        info = self.table.metadata.row_group(self.group)
+        rows = max(1, min(MAX_BATCH_ROWS, self.most_rows, BATCH_BYTES * info.num_rows // max(info.total_byte_size, 1)))
+        return self.table.iter_batches(rows, [self.group], list(columns), use_threads=False)  # type: ignore[no-any-return]
+
+    def _split(self) -> tuple[list[str], list[str]]:
+        """The fields that can be read to the end, [] if the text is not among them, and the others. Cost: reads each of
+        them by itself."""
+        fields = self._fields()
+        readable = []
+        for name in fields:
+            try:
+                for _ in self._batches([name]):
+                    pass
+                readable.append(name)
+            except ARROW_ERRORS:
+                self.check()
+        gone = [name for name in fields if name not in readable]
+        is_text = fields[:1] == readable[:1] and (self.task.format != "documents" or not gone)
+        return readable if is_text else [], gone
+
+
+def rows_of(batch: pa.RecordBatch, lost: Sequence[str] = ()) -> list[Mapping[str, Any]]:
+    """The rows of a batch, and LOST for each of the fields `lost`."""
+    found = [values_of(column) for column in batch.columns]
+    names, rows = list(batch.schema.names), zip(*(values for values, _ in found), strict=True)
+    if lost or any(is_doubtful for _, is_doubtful in found):
+        return [Doubtful(zip(names, row, strict=True), **dict.fromkeys(lost, LOST)) for row in rows]
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def read_row(
-    record: Mapping[str, Any] | None, row: int, task: ReadTask, limits: LimitParams
+    record: Mapping[str, Any], row: int, task: ReadTask, limits: LimitParams
 ) -> RawDocument | Skipped | Damaged:
     """What is in a row."""
     origin = task.origin(row)
-    if record is None:
-        return Damaged("BadValue", origin)
     if task.format == "documents":
         return earlier_document(record, origin, task, limits)
     if not task.samples(origin):
@@ -176,6 +243,9 @@ def earlier_document(
     later, so whoever put them there was not the funnel.
     """
     text, meta = record["text"], parse_json(str(record["meta"] or "{}").encode())
+    if Inexact in (type(text), type(record["origin"])):
+        return Damaged("BadValue", origin)
+    text = "" if text is None else text
     if not isinstance(text, str) or not isinstance(record["origin"], str):
         return Damaged("MissingField", origin)
     if not isinstance(meta, dict):

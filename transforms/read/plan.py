@@ -11,6 +11,7 @@ from refinery.transforms.core.document import hash64
 from refinery.transforms.core.stage import Note
 from refinery.transforms.read.find_files import find_files
 from refinery.transforms.read.params import Content, Format, LimitParams, SourceParams
+from refinery.transforms.read.values.dialects import Dialect
 from refinery.transforms.remote.files import Found, is_remote
 
 __all__ = ["ENDINGS", "Content", "Format", "LimitParams", "ReadTask", "SourceParams", "plan_source", "plan_sources"]
@@ -62,6 +63,7 @@ class ReadTask:
     poison: bool = False
     moved: str = ""
     crc32c: str = ""
+    dialect: Dialect = "auto"
 
     @property
     def place(self) -> str:
@@ -170,6 +172,7 @@ def whole_file(
         id_field=source.id_field,
         version=file.version,
         unit=source.unit,
+        dialect=source.dialect,
         meta_fields=source.meta_fields,
         own_meta=tuple(note.name for note in notes),
         carried_meta=tuple(note.name for note in notes if note.carried),

@@ -27,6 +27,7 @@ from refinery.transforms.read.jsonl import BOM, parse_json
 from refinery.transforms.read.parquet import DOCUMENT_COLUMNS
 from refinery.transforms.read.plan import LimitParams, ReadTask
 from refinery.transforms.read.sources import read_task
+from refinery.transforms.read.values.dialects import first_rows, propose_dialect, settle_dialect
 
 FILES = 3  # of one source and format
 RECORDS = 100  # of a file
@@ -97,6 +98,8 @@ def _probe(files: Sequence[ReadTask], limits: LimitParams) -> str:
         return f"{files[0].path} is empty (0 bytes)" if len(files) == 1 else f"all {len(files):,} files are empty"
     seen: Counter[str] = Counter()
     for task in filled[:FILES]:
+        if task.format in DELIMITERS and task.dialect == "auto" and (problem := _other_dialect(task)):
+            return problem
         for record in islice(_records(task, limits), RECORDS):
             if isinstance(record, RawDocument) or (isinstance(record, Skipped) and record.reason != "empty"):
                 return ""
@@ -198,24 +201,45 @@ def _explain_delimited(task: ReadTask, source: ByteSource) -> str:
         return f"{task.path} is not {_named(task.format)}: it looks like {kind}"
     if b"\r" in head.strip() and b"\n" not in head:
         return f"{task.path}: {CARRIAGE_RETURNS}"
-    text = head.decode("utf-8", "replace")
-    delimiter = DELIMITERS[task.format]
-    if problem := _open_quote(text, delimiter, len(head) >= HEAD):
+    delimiter, is_cut = DELIMITERS[task.format], len(head) >= HEAD
+    dialect = settle_dialect(head, task.dialect, delimiter, is_cut)
+    if dialect == "rfc4180" and (problem := _open_quote(head.decode("utf-8", "replace"), delimiter, is_cut)):
         return f"{task.path}: {problem}"
-    header = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row), [])
+    rows = first_rows(head, dialect, delimiter, is_cut)
+    header = next((row for row, _ in rows if row), [])
     twice = [name for name, times in Counter(header).items() if times > 1]
     if twice:
         return f"{task.path}: the header has the column {safe(twice[0][:60])!r} twice"
     if task.text_field in header:
         try:
-            codecs.getincrementaldecoder("utf-8")().decode(head, len(head) < HEAD)
+            codecs.getincrementaldecoder("utf-8")().decode(head, not is_cut)
         except UnicodeDecodeError:
             return f"{task.path} is not in UTF-8: `iconv -f LATIN1 -t UTF-8`, or from what it is in, makes that of it"
-        return _wrong_width(task, text, delimiter)
+        wrong = next(
+            ((row, line) for row, line in islice(rows, RECORDS) if row is None or len(row) != len(header)), None
+        )
+        if wrong is None:
+            return ""
+        row, line = wrong
+        what = "is none: text stands behind a closing quote" if row is None else f"has {len(row)}"
+        return f"{task.path}: the header has {len(header)} fields, the row that ends in line {line} {what}"
     other = next((d for d in (",", "\t", ";", "|") if d != delimiter and header and d in header[0]), "")
     between = f"; columns are parted by {delimiter!r}, these look like {other!r}" if other and len(header) == 1 else ""
     near = "" if between else _nearest(task, header)
     return f"{_field(task)} is not in the header, which has {_listed(header)}{between}{near}"
+
+
+def _other_dialect(task: ReadTask) -> str:
+    """That the file's first rows are all rows if they are read in another dialect, and not in that of such files."""
+    with open_source(task.path) as source:
+        head = first_bytes(source)
+    dialect, faults = propose_dialect(head, DELIMITERS[task.format], len(head) >= HEAD)
+    if dialect == "auto":
+        return ""
+    return (
+        f"{task.path}: {faults:,} of the first rows cannot be read as {_named(task.format)} is usually written, and "
+        f"every one can with `dialect: {dialect}`: set it (or `dialect: rfc4180`, to lose them)"
+    )
 
 
 def _open_quote(text: str, delimiter: str, is_cut: bool) -> str:
@@ -234,18 +258,6 @@ def _open_quote(text: str, delimiter: str, is_cut: bool) -> str:
     finally:
         csv.field_size_limit(before)
     return ""
-
-
-def _wrong_width(task: ReadTask, text: str, delimiter: str) -> str:
-    """The first row that has more or fewer fields than the header; "" for none."""
-    rows = ((reader.line_num, row) for reader in [csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)]
-            for row in reader if row)  # fmt: skip
-    try:
-        _, header = next(rows)
-        line, row = next((line, row) for line, row in islice(rows, RECORDS) if len(row) != len(header))
-    except (StopIteration, csv.Error):
-        return ""
-    return f"{task.path}: the header has {len(header)} fields, the row that ends in line {line} has {len(row)}"
 
 
 def _explain_other(task: ReadTask, source: ByteSource) -> str:

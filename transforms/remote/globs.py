@@ -9,6 +9,7 @@ from refinery.loader.storage.store import StorageError
 T = TypeVar("T")
 
 SPECIAL = "*?[{"
+VISIBLE = r"(?!(?<![^/])\.)"  # no name that begins with "." begins here
 MOST_LISTED = 2_000_000  # names of one listing; Common Crawl's largest has 100,000
 
 
@@ -33,7 +34,9 @@ def fixed_folder(pattern: str) -> str:
 def glob_regex(pattern: str) -> re.Pattern[str]:
     """The paths that a pattern means: `*` and `?` within a folder, `**` across folders, `[ab]`, `{this,that}`.
 
-    A pattern that ends in "/" means everything below that folder. Raises ValueError for brackets that do not close.
+    `a/**/b` means `a/b`, too. A name that begins with "." is meant only where the pattern has that "." itself, as in
+    shells: what tools leave beside data is no data. A pattern that ends in "/" means everything below that folder.
+    Raises ValueError for brackets that do not close.
     """
     pattern += "**" if pattern.endswith("/") else ""
     text, at, depth = "", 0, 0
@@ -41,17 +44,17 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
         character = pattern[at]
         at += 1
         if pattern.startswith("**/", at - 1):
-            text, at = text + "(?:.*/)?", at + 2
+            text, at = text + f"(?:{VISIBLE}(?:[^/]|/(?!\\.))*/)?", at + 2
         elif pattern.startswith("**", at - 1):
-            text, at = text + ".*", at + 1
+            text, at = text + f"{VISIBLE}(?:[^/]|/(?!\\.))*", at + 1
         elif character == "*":
-            text += "[^/]*"
+            text += f"{VISIBLE}[^/]*"
         elif character == "?":
-            text += "[^/]"
+            text += f"{VISIBLE}[^/]"
         elif character == "[" and (end := pattern.find("]", at + 1)) > 0:
             inside = pattern[at:end]
             negated = inside[:1] in "!^"
-            text += f"[{'^' if negated else ''}{re.escape(inside[negated:]).replace(chr(92) + '-', '-')}]"
+            text += f"{VISIBLE}[{'^' if negated else ''}{re.escape(inside[negated:]).replace(chr(92) + '-', '-')}]"
             at = end + 1
         elif character == "{":
             text, depth = text + "(?:", depth + 1

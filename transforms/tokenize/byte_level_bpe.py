@@ -82,6 +82,12 @@ BATTERY = (
     "😀👩‍👩‍👧‍👦 𝔘𝔫𝔦 \U0003fffe \U0010ffff",
     "<|endoftext|><s></s>[CLS] !!!??? --- '''' 'x ' '",
     "a" * 300 + "!" * 200 + "ab" * 100,
+    # Every byte that UTF-8 has (all but C0, C1 and F5 to FF), each behind a space and beside other neighbours.
+    "".join(map(chr, range(0x80))),
+    " ".join(chr(lead << 6 | trail) for lead, trail in zip(range(2, 32), range(3, 64, 2), strict=False)),
+    " ".join(chr(0x80 + trail) + chr(0x7C0 + trail) for trail in range(64)),
+    " ".join(chr(max(lead << 12, 0x800) | lead << 6 | lead) for lead in range(16) if lead != 13) + " \ud7a3\U0001f600",
+    " \U00010000 \U00045678 \U0008abcd \U000cdef0 \U0010fffd",
 )
 
 
@@ -91,7 +97,8 @@ class ByteLevelTokenizer:
     vocab: model vocabulary, token in the byte-level alphabet -> id. merges: uint32 of shape (merges, 3), the ids of
     left, right and joint token in rank order. added: added token -> id. special: ids that `decode` leaves out. whole: a
     piece that is a token is taken as it stands, before any merge. normalize: None, or NFC by the reference library,
-    applied only to text with a character that NFC might touch. Lossless without it.
+    applied only to text with a character that NFC might touch. Lossless without it. learned: the added tokens that are
+    the model's own, too (see shadowed.py).
 
     Cost: 0.2 to 0.6 s to make; about 250 MB/s of English prose; memory about 27 MB, 25 to 50 bytes per merge and the
     vocabulary.
@@ -108,6 +115,7 @@ class ByteLevelTokenizer:
         special: frozenset[int],
         whole: bool = False,
         normalize: Callable[[str], str] | None = None,
+        learned: frozenset[str] = frozenset(),
     ) -> None:
         arguments = (
             pattern,
@@ -117,7 +125,8 @@ class ByteLevelTokenizer:
         )
         self._encoder = bpe.Encoder(*arguments)
         # The merges of most vocabularies lead to every token, and then there is nothing to look up.
-        odd = not_merged(self._encoder, {token: vocab[token] for token in vocab.keys() - added.keys()}) if whole else {}
+        taken = vocab.keys() - (added.keys() - learned)
+        odd = not_merged(self._encoder, {token: vocab[token] for token in taken}) if whole else {}
         if odd:
             self._encoder = bpe.Encoder(*arguments, odd)
         self._normalize = normalize

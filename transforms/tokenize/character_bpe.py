@@ -20,11 +20,11 @@ from refinery.transforms.native import pieces
 from refinery.transforms.tokenize.byte_level_bpe import normalizer_steps
 from refinery.transforms.tokenize.merge_table import MergeTable
 from refinery.transforms.tokenize.sentencepiece_engine import LONGEST_PIECE, SPACE, sorted_pieces
+from refinery.transforms.tokenize.shadowed import BYTE_NAMES, learned
 
 PREPEND = {"type": "Prepend", "prepend": SPACE}
 REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
 CHANGES = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges")
-BYTE_NAMES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def character_engine(
@@ -50,7 +50,9 @@ def character_engine(
         or not (whole | set(BYTE_NAMES)) <= vocab.keys()
     ):
         return None
-    hidden = {*BYTE_NAMES, *added} - whole - {name for name in added if name and not name.strip(SPACE)}
+    hidden = (
+        {*BYTE_NAMES, *(added - learned(spec))} - whole - {name for name in added if name and not name.strip(SPACE)}
+    )
     if np.isin(table.rows, [vocab[name] for name in hidden if name in vocab]).any():
         return None  # an added token or a byte that ordinary text reaches by merges
     names = [name for name in vocab if name not in hidden and " " not in name and name]

@@ -175,7 +175,7 @@ def tokenizer_files(params: TokenizerParams) -> tuple[str, ...]:
 
 ENCODE = Stage(
     name="encode",
-    version=2,
+    version=3,
     summary="Turn text into token ids: BOS, the text's tokens, EOS, in the integer type of the shards.",
     params=TokenizerParams,
     section="tokenizer",

@@ -15,9 +15,10 @@ from tokenizers import Tokenizer as Library
 
 from refinery.transforms.native import pieces
 from refinery.transforms.tokenize.byte_level_bpe import BATTERY, ByteLevelTokenizer, normalizer_steps, recognise
-from refinery.transforms.tokenize.character_bpe import BYTE_NAMES, REPLACE, character_engine
+from refinery.transforms.tokenize.character_bpe import REPLACE, character_engine
 from refinery.transforms.tokenize.merge_table import MergeTable, added_ids, merge_table, reduced
 from refinery.transforms.tokenize.sentencepiece_engine import SPACE, SPACES
+from refinery.transforms.tokenize.shadowed import BYTE_NAMES, learned
 from refinery.transforms.tokenize.token_spans import Spans, Spelling, offset_spans, spelt_spans
 from refinery.transforms.tokenize.tokenizer import BOS_NAMES, EOS_NAMES, Ids, Tokenizer, check_ids, first_known
 
@@ -55,8 +56,12 @@ class HuggingFaceTokenizer:
         for token in kept:
             self._map[self._closed.token_to_id(token["content"])] = self._names[token["content"]]
         self._refused = np.zeros(self.vocab_size, dtype=bool)
-        never = self._added.keys() - {token["content"] for token in kept} - {unknown_token(spec["model"])}
+        own = learned(spec)
+        never = self._added.keys() - {token["content"] for token in kept} - {unknown_token(spec["model"])} - own
         self._refused[[self._names[name] for name in never]] = True
+        special = {token["content"] for token in added if token.get("special")} - own
+        self._silent = np.zeros(self.vocab_size, dtype=bool)
+        self._silent[[self._names[name] for name in special]] = True
         self.lossless = is_lossless(spec)
 
     def encode(self, text: str) -> Ids:
@@ -103,7 +108,8 @@ class HuggingFaceTokenizer:
 
     def decode(self, ids: Sequence[int] | npt.NDArray[Any]) -> str:
         """See `Tokenizer.decode`."""
-        return str(self._library.decode(check_ids(ids, self.vocab_size).tolist(), skip_special_tokens=True))
+        known = check_ids(ids, self.vocab_size)
+        return str(self._library.decode(known[~self._silent[known]].tolist(), skip_special_tokens=False))
 
     def token_id(self, name: str) -> int | None:
         """Id of a token of the vocabulary or of an added one."""
@@ -149,6 +155,8 @@ def parse(data: bytes) -> dict[str, Any]:
             spec = json.loads(data)  # other encodings
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {type(error).__name__}") from None
+    if isinstance(spec, dict) and "config" in spec and isinstance(spec.get("vocab"), list):
+        raise ValueError("a tekken.json of mistral-common, which is not read: give the tokenizer.json of that model")
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), dict):
         raise ValueError("no tokenizer.json: it has no model")
     return spec
@@ -162,6 +170,7 @@ def load_spec(spec: Mapping[str, Any]) -> Tokenizer:
 
     Raises ValueError for a file that the library refuses. Cost: 0.2 to 1.3 s on the fast engine, else 1 to 3 s.
     """
+    learned(spec)  # raises for a file in which text cannot be told from a special token
     table = merge_table(spec["model"])
     if table is not None:
         try:
@@ -171,10 +180,12 @@ def load_spec(spec: Mapping[str, Any]) -> Tokenizer:
             if fast is not None:
                 reference = build(closed(part, []))
                 if all(fast.encode(text).tolist() == _encoding(reference, text).ids for text in BATTERY):
+                    fast.lossless = fast.lossless and gives_back(fast, spec)
                     return fast
         except ValueError:
             pass  # the library says below what it does not like
     tokenizer = HuggingFaceTokenizer(spec)
+    tokenizer.lossless = tokenizer.lossless and gives_back(tokenizer, spec)
     if table is not None:
         text = text_tokens(spec)
         marks = {token["content"] for token in text if not token["content"].strip(SPACE)}
@@ -182,6 +193,19 @@ def load_spec(spec: Mapping[str, Any]) -> Tokenizer:
         if characters is not None:
             tokenizer.run_on(characters, min(marks, default=None, key=len))
     return tokenizer
+
+
+def gives_back(tokenizer: Tokenizer, spec: Mapping[str, Any]) -> bool:
+    """Whether the texts of the battery, and those around added tokens that are text, survive: what cannot be encoded
+    does not."""
+    tokens = [token["content"] for token in text_tokens(spec)]
+    try:
+        return all(
+            tokenizer.decode(tokenizer.encode(text)) == text
+            for text in (*BATTERY, *(f"a{token}b {token} c{token}{token}" for token in tokens))
+        )
+    except ValueError:
+        return False
 
 
 def load_fast(spec: Mapping[str, Any], table: MergeTable) -> ByteLevelTokenizer | None:
@@ -195,13 +219,16 @@ def load_fast(spec: Mapping[str, Any], table: MergeTable) -> ByteLevelTokenizer 
     if ids is None:
         library = build(spec).get_vocab(with_added_tokens=True)
         ids = {token["content"]: library[token["content"]] for token in added}
-    inside = [id_ for name, id_ in ids.items() if name in model["vocab"]]
+    own = learned(spec)
+    inside = [id_ for name, id_ in ids.items() if name in model["vocab"] and name not in own]
     if np.isin(table.rows[:, 2], inside).any():
         return None  # an added token that ordinary text reaches by merges
     normalize = normalizers.NFC().normalize_str if normalizer_steps(spec.get("normalizer")) else None
     special = frozenset(ids[token["content"]] for token in added if token.get("special"))
     whole = bool(model.get("ignore_merges"))
-    return ByteLevelTokenizer(pattern, model["vocab"], table.rows, ids, special, whole, normalize)
+    fast = ByteLevelTokenizer(pattern, model["vocab"], table.rows, ids, special, whole, normalize, own)
+    fast.lossless = fast.lossless and len(set(model["vocab"].values())) == len(model["vocab"])
+    return fast
 
 
 def build(spec: Mapping[str, Any]) -> Library:
@@ -216,7 +243,7 @@ def closed(spec: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> dict[s
     """`spec` for encoding text: only the added tokens `kept`, and no way to the others through the model."""
     model = dict(spec["model"])
     shut = {token["content"] for token in spec.get("added_tokens") or []} - {unknown_token(model)}
-    shut -= {token["content"] for token in kept}
+    shut -= {token["content"] for token in kept} | learned(spec)
     if isinstance(model.get("vocab"), dict):
         inside = shut & model["vocab"].keys()
         if inside:
@@ -284,6 +311,7 @@ def is_lossless(spec: Mapping[str, Any]) -> bool:
         and byte_level
         and decoder
         and not plain["normalizer"]
+        and len(set(plain["model"]["vocab"].values())) == len(plain["model"]["vocab"])  # else one id stands for two
         and recognise({**plain, "normalizer": None, "pre_tokenizer": gpt2})
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.read.jsonl import address_of
+from refinery.transforms.read.fields import address_of
 from tests.pipelines.code_runs import write_records
 from tests.transforms.read_fixtures import read
 

@@ -106,7 +106,7 @@ def test_what_a_file_is(tmp_path: Path, name: str, data: bytes, keys: dict[str, 
         ({"text": [1]}, {}, "holds no text: text (int64)"),
         ({f"column{i}": [i] for i in range(20)}, {}, "and 8 more"),
         ({"text": ["x"]}, {"format": "documents"}, "is not documents/ of an earlier run: no column url"),
-        ({"text": [None, None]}, {}, "none of the first 2 records is a document: MissingField 2"),
+        ({"text": [None, None]}, {}, "none of the first 2 records is a document: empty 2"),
     ],
 )
 def test_what_a_table_is(tmp_path: Path, table: dict[str, list[Any]], keys: dict[str, Any], words: str) -> None:

@@ -92,6 +92,32 @@ def test_files_are_listed_once_in_order_with_their_formats(tmp_path: Path) -> No
     ]
 
 
+def test_folders_in_between_may_be_none_and_hidden_files_are_no_input(tmp_path: Path) -> None:
+    names = [
+        "a.jsonl",
+        "b/a.jsonl",
+        "b/c/a.jsonl",
+        ".a.jsonl",
+        "b/._a.jsonl",
+        "b/.nfs0001.jsonl",
+        ".git/a.jsonl",
+        "_b.jsonl",
+    ]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+
+    def found(pattern: str) -> list[str]:
+        return [str(Path(task.path).relative_to(tmp_path)) for task in plan(f"{tmp_path}/{pattern}")]
+
+    assert found("**/*.jsonl") == ["_b.jsonl", "a.jsonl", "b/a.jsonl", "b/c/a.jsonl"]
+    assert found("b/**/a.jsonl") == ["b/a.jsonl", "b/c/a.jsonl"]
+    assert found("*.jsonl") == ["_b.jsonl", "a.jsonl"]
+    assert found("") == ["a.jsonl", "b/a.jsonl", "b/c/a.jsonl"]
+    assert found(".git/*.jsonl") == [".git/a.jsonl"] and found(".a.jsonl") == [".a.jsonl"]
+    assert found("b/.nfs*.jsonl") == ["b/.nfs0001.jsonl"]
+
+
 def test_paths_that_cannot_be_read_are_refused_in_one_line(tmp_path: Path) -> None:
     folder = make(tmp_path, a__warc__gz=b"x", a__odd=b"x", a__warc__wat__gz=b"x", a__parquet__gz=b"x")
     for paths, message in [
@@ -194,11 +220,11 @@ def test_storage_that_fails_is_raised(tmp_path: Path) -> None:
 
 def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:
     warc = b"".join(map(gzip.compress, [warc_record(b"", "warcinfo"), page(1), page(2)[:-40], page(3)]))
-    rows = b'{"text": "one"}\n{"text": "two"}\njunk\n'
+    rows = b'{"text": "one"}\n{"text": "two", "url": "\xff"}\njunk\n'
     make(tmp_path, a__warc__gz=warc, b__jsonl=rows, c__jsonl=b"")
     crawl = SourceParams(name="crawl", paths=(f"{tmp_path}/*.warc.gz",))
     books = SourceParams(name="books", paths=(f"{tmp_path}/*.jsonl",))
-    tasks = plan_sources([crawl, books], split_bytes=20)
+    tasks = plan_sources([crawl, books], split_bytes=30)
 
     def check(records: list[bytes]) -> None:
         found = [json.loads(record) for record in records]
@@ -214,6 +240,8 @@ def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:
             ("crawl", "dead", "BadLength"): 1,
             ("books", "in", ""): 3,
             ("books", "kept", ""): 2,
+            ("books", "found", "value-as-text"): 1,
+            ("books", "found", "value-as-text/url"): 1,
             ("books", "dead", "BadJson"): 1,
         }
         assert {record["stage"] for record in found} == {"read"}
@@ -222,7 +250,7 @@ def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:
         docs = pipeline | ReadSources(write_tasks(str(tmp_path / "work"), tasks))
         assert docs.element_type == RawDocument
         urls = docs | beam.Map(lambda doc: doc.url or doc.content)
-        assert_that(urls, equal_to(["http://a.example/1", "http://a.example/3", "one", "two"]), "urls")
+        assert_that(urls, equal_to(["http://a.example/1", "http://a.example/3", "one", "\ufffd"]), "urls")
         assert_that(merge_side_outputs(pipeline), check, "records")
 
 

@@ -44,3 +44,27 @@ def test_any_pattern_is_a_glob_or_refused(pattern: str) -> None:
     if not is_glob(pattern) and not pattern.endswith("/"):
         assert regex.fullmatch(pattern)
         assert not regex.fullmatch(pattern + "x")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found", "others"),
+    [
+        ("d/**/*.j", ["d/a.j", "d/b/a.j", "d/b/c/a.j"], ["d/.a.j", "d/.b/a.j", "d/b/.c/a.j", "d/b/._a.j", "x/d/a.j"]),
+        ("d/*", ["d/a", "d/_a", "d/a.b"], ["d/.nfs01", "d/b/a"]),
+        ("d/.b/*", ["d/.b/a"], ["d/.b/.a"]),
+        ("d/.*", ["d/.a"], ["d/a"]),
+        ("d/?a", ["d/ba"], ["d/.a"]),
+        ("d/[.b]a", ["d/ba"], ["d/.a"]),
+        ("**", ["a", "a/b"], [".a", "a/.b"]),
+        ("d/", ["d/a", "d/b/a"], ["d/.a", "d/b/.a"]),
+        ("{,d/}*.j", ["a.j", "d/a.j"], [".a.j", "d/.a.j"]),
+        ("x{a,*b}*", ["xa.c", "x.b"], ["a"]),
+        ("./*.j", ["./a.j"], ["./.a.j"]),
+        ("../*.j", ["../a.j"], ["../.a.j"]),
+    ],
+)
+def test_hidden_names_are_meant_only_where_the_pattern_has_the_dot(
+    pattern: str, found: list[str], others: list[str]
+) -> None:
+    regex = glob_regex(pattern)
+    assert all(map(regex.fullmatch, found)) and not any(map(regex.fullmatch, others))

@@ -98,13 +98,16 @@ NOT_RUN: dict[str, dict[str, Any]] = {
         "normalizer": REPLACE,
         "tokens": [{**token, "normalized": True} for token in whitespace("\n")],
     },
-    "an added token that merges lead to": {"tokens": [added(0, "ab")]},
 }
 
 
 @pytest.mark.parametrize("name", NOT_RUN)
 def test_anything_else_is_left_to_the_library(name: str) -> None:
     check(spec_of([(0, 1)], **NOT_RUN[name]), ["a.b b a"], runs=False)
+
+
+def test_a_special_token_that_merges_lead_to_is_left_to_the_library() -> None:
+    check(spec_of([(1, 4)], tokens=[added(0, "b.")]), ["a b a."], runs=False)
 
 
 def test_a_missing_byte_is_left_to_the_library() -> None:
