@@ -305,3 +305,33 @@ def shorten_deadline(deadline: float) -> None:
     values = FetchParams.__init__.__defaults__
     assert values and len(names) == len(values)
     FetchParams.__init__.__defaults__ = tuple(hurried.get(n, v) for n, v in zip(names, values, strict=True))
+
+
+# --- Beam's channels ----------------------------------------------------------------------------------------------
+
+
+@fault
+def flush_by_time(milliseconds: int) -> None:
+    """Let the launcher flush its data channels by time, which loses what is written meanwhile."""
+    from apache_beam.runners.portability.fn_api_runner import worker_handlers
+
+    from refinery.pipelines.runners import local_runner  # noqa: F401 - it sets the limit when it is imported
+
+    worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = milliseconds
+
+
+@fault
+def miscount(stage: str) -> None:
+    """Lose one of the documents that the counters of a stage say it kept."""
+    from refinery.transforms.core.counters import Counters
+
+    records = Counters.records
+
+    def short(self: Any) -> Iterator[bytes]:
+        if self.stage == stage:
+            for (_, outcome, _), entry in self.counts.items():
+                if outcome == "kept":
+                    entry[0] -= 1
+        return records(self)
+
+    Counters.records = short  # type: ignore[method-assign]
