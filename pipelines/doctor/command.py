@@ -36,13 +36,15 @@ def add_doctor(commands: Any) -> argparse.ArgumentParser:
         "--runner", default="local", help="local (default), DataflowRunner, …; further flags are its own"
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (cores)")
+    parser.add_argument("--scratch", default="", metavar="FOLDER", help="as of `refine`")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     return parser
 
 
 def doctor(args: argparse.Namespace, flags: Sequence[str], say: Callable[[str], None]) -> ExitCode:
     """Say what is found; FAILED where there is a problem."""
-    asked = Asked(args.recipe, args.set, args.input, args.runner, args.workers, args.output, args.work, flags)
+    places = args.output, args.work
+    asked = Asked(args.recipe, args.set, args.input, args.runner, args.workers, *places, flags, args.scratch)
     found: list[Finding] = []
 
     def noted() -> Iterator[Finding]:

@@ -26,6 +26,7 @@ class Asked:
     output: str = ""
     work: str = ""
     flags: Sequence[str] = ()
+    scratch: str = ""
 
 
 def examine(asked: Asked) -> Iterator[Finding]:
@@ -69,7 +70,11 @@ def examine_run(asked: Asked) -> Iterator[Finding]:
     local = [place for place in (asked.output, asked.work) if place and "://" not in place]
     if asked.output and not (cut_off and asked.output.startswith("gs://")):
         yield from guarded("output", lambda: [output(asked.output)])
-    load = room.Load(room.text_bytes(tasks), max(1, asked.workers), name == "local", local)
+    from refinery.pipelines.quantities.disk import text_bytes
+    from refinery.pipelines.runners.scratch import scratch_of
+
+    scratch = scratch_of(asked.scratch, asked.work or (f"{asked.output}/work" if asked.output else ""))
+    load = room.Load(text_bytes(tasks), max(1, asked.workers), name == "local", local, scratch)
     yield from guarded("room", lambda: room.room(load))
     if name == DATAFLOW:
         yield from guarded("Dataflow", lambda: launch(recipe, asked.flags, asked.output, asked.work))

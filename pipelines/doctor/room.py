@@ -11,52 +11,37 @@ from pathlib import Path
 
 from refinery.pipelines.doctor.finding import Finding, ok, problem, warning
 from refinery.pipelines.progress.words import human_bytes
-from refinery.transforms.read.plan import COMPRESSED_RATIO
-from refinery.transforms.read.sources import ReadTask
+from refinery.pipelines.quantities.disk import DISK_PER_TEXT, SCRATCH_PER_TEXT
 from refinery.transforms.write.documents import PART_BYTES
 
-# Memory of the local runner, measured there: a base for each of two workers, and phase 3 for each byte of kept text.
+# Memory of the local runner, measured there: the launcher with what the workers share, and each worker, however much
+# text there is.
+LAUNCHER_BYTES = 350_000_000
 WORKER_BYTES = 350_000_000
-MEMORY_PER_TEXT = 4.0
-# Disk for each byte of kept text, measured there: 1.0 (long documents) to 1.4 (web pages), half of it in work/.
-DISK_PER_TEXT = 1.4
-# Text in a compressed crawl, for each byte: 4.2 MB were extracted from 20.9 MB of .warc.gz (684 pages, measured there).
-TEXT_OF_CRAWL = 0.2
 # A run fails where not even this share of the text would fit; published funnels keep less of a crawl than a tenth, more
 # of text that was filtered before.
 LITTLE_KEPT = 0.1
-PLAIN = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".html", ".htm")
-CRAWLS = ("warc", "arc")
 
 
 @dataclass(frozen=True)
 class Load:
     """What a run asks of this machine. text: bytes at most, 0 if nothing is known. local: whether jobs run here.
-    places: local folders that it writes to.
+    places: local folders that it writes to. scratch: where its temporary files go, "" for TMPDIR.
     """
 
     text: int = 0
     workers: int = 1
     local: bool = True
     places: Sequence[str] = ()
-
-
-def text_bytes(tasks: Sequence[ReadTask]) -> int:
-    """Bytes of text in the files of these tasks, about as many as there can be before anything is dropped."""
-    total = 0.0
-    for path, (size, kind) in {task.path: (task.size, task.format) for task in tasks}.items():
-        packed = not path.lower().endswith((*PLAIN, ".warc", ".arc", ".wet"))
-        unpacked = size * COMPRESSED_RATIO if packed else size
-        total += unpacked * (TEXT_OF_CRAWL / COMPRESSED_RATIO if kind in CRAWLS else 1)
-    return round(total)
+    scratch: str = ""
 
 
 def room(load: Load) -> Iterator[Finding]:
     """Memory, the disks that are written to, the folder for temporary files."""
     free = free_memory()
     if load.local:
-        base = WORKER_BYTES * load.workers
-        yield compare("memory", free, base, MEMORY_PER_TEXT * load.text, FEWER_INPUTS)
+        base = LAUNCHER_BYTES + WORKER_BYTES * load.workers
+        yield compare("memory", free, base, 0, FEWER_WORKERS)
     else:
         yield ok("memory", f"{human_bytes(free)} are free; jobs run elsewhere")
     disks: dict[int, list[Path]] = {}
@@ -71,14 +56,15 @@ def room(load: Load) -> Iterator[Finding]:
             for folder in dict.fromkeys(folders)
             if not os.access(folder, os.W_OK | os.X_OK)
         )
-    scratch = Path(tempfile.gettempdir())
+    scratch = existing(load.scratch or tempfile.gettempdir())
     parts = min(PART_BYTES, load.text) * load.workers if load.local else 0
-    yield compare(f"temporary files in {scratch}", shutil.disk_usage(scratch).free, parts, 0, OTHER_SCRATCH)
+    spilled = SCRATCH_PER_TEXT * load.text if load.local else 0
+    yield compare(f"temporary files in {scratch}", shutil.disk_usage(scratch).free, parts, spilled, OTHER_SCRATCH)
 
 
-FEWER_INPUTS = "read fewer files (max_files), or use a runner that spills to disk: --runner FlinkRunner, DataflowRunner"
+FEWER_WORKERS = "run fewer workers (--workers)"
 OTHER_DISK = "make room, choose another --output or --work, or read fewer files (max_files)"
-OTHER_SCRATCH = "make room, or set TMPDIR to a folder on another disk"
+OTHER_SCRATCH = "make room, or name a folder on another disk (--scratch)"
 
 
 def compare(check: str, free: int, base: float, needed: float, advice: str) -> Finding:

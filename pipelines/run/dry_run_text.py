@@ -1,5 +1,6 @@
 """`refinery refine --dry-run`: what is there, what would be taken over and what would run, in words."""
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.progress.words import human_bytes
+from refinery.pipelines.quantities.disk import DISK_PER_TEXT, SCRATCH_PER_TEXT, text_bytes
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.at_work import others_at_work
 from refinery.pipelines.run.phases import read_phase, read_waves
@@ -18,7 +20,10 @@ from refinery.transforms.read.sources import ReadTask
 
 @dataclass(frozen=True)
 class DryRun:
-    """A run before it begins. vcpus: of its jobs, 0 on this machine. identity: what its `_run.json` says."""
+    """A run before it begins. vcpus: of its jobs, 0 on this machine. identity: what its `_run.json` says.
+
+    scratch: where its temporary files go, "" for TMPDIR.
+    """
 
     recipe: Recipe
     prefix: str
@@ -27,6 +32,7 @@ class DryRun:
     vcpus: int
     tasks: Sequence[ReadTask]
     identity: Mapping[str, Any]
+    scratch: str = ""
 
 
 def dry_run_lines(run: DryRun) -> Iterator[str]:
@@ -49,6 +55,13 @@ def dry_run_lines(run: DryRun) -> Iterator[str]:
             yield from _clean_lines(run)
         else:
             yield f"{name}: to run{words.get(name, '')}"
+    if not run.vcpus:
+        text = text_bytes(run.tasks)
+        yield (
+            f"disk: up to {human_bytes(DISK_PER_TEXT * text)} for the corpus and its work files, and "
+            f"{human_bytes(SCRATCH_PER_TEXT * text)} of temporary files in {run.scratch or tempfile.gettempdir()}, if "
+            "all text is kept"
+        )
     yield "dry run: everything was checked, nothing was written"
 
 

@@ -118,7 +118,8 @@ class Refinement:
         for store, advice in self._places():
             owned(store, self.identity, advice)
         vcpus = self.runner.vcpus
-        run = DryRun(self.recipe, self.prefix, self.work, self.reuse, vcpus, self.tasks, self.identity)
+        scratch = self.runner.scratch
+        run = DryRun(self.recipe, self.prefix, self.work, self.reuse, vcpus, self.tasks, self.identity, scratch)
         for line in dry_run_lines(run):
             self.say(line)
 

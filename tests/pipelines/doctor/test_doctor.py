@@ -18,6 +18,7 @@ from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.doctor import examine, google_cloud, installation, machine, room
 from refinery.pipelines.doctor.examine import guarded, text_lines
 from refinery.pipelines.doctor.finding import Finding, State, ok, within
+from refinery.pipelines.quantities.disk import text_bytes
 from refinery.transforms.read.sources import ReadTask
 from tests.fake_gcs import fake_gcs
 from tests.pipelines.dataflow_graphs import NEEDED
@@ -175,19 +176,23 @@ def test_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_room_beside_what_a_run_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """4 GB of memory for a GB of text, 1.4 of disk: ok, a warning where only part of the text would fit, a problem."""
+    """Memory for each worker, whatever the text; disk for each byte of it: ok, a warning where only part of the text
+    would fit, a problem."""
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(room.shutil, "disk_usage", lambda _: usage(0, 0, 4_000_000_000))
-    monkeypatch.setattr(room, "free_memory", lambda: 6_000_000_000)
+    monkeypatch.setattr(room, "free_memory", lambda: 1_100_000_000)
     places = [str(tmp_path / "out"), str(tmp_path / "work")]
 
     def found(text: float, local: bool = True) -> list[str]:
         return [finding.state for finding in room.room(room.Load(int(text), 2, local, places))]
 
-    assert found(1e9) == ["ok", "ok", "ok"]  # 0.7 + 4 GB; 1.4 GB
-    assert found(3e9) == ["warning", "warning", "ok"]
-    assert found(30e9) == ["problem", "problem", "ok"]
-    assert found(30e9, local=False) == ["ok", "problem", "ok"]
+    assert found(1e9) == ["ok", "ok", "ok"]  # 1.4 GB, 0.7 of temporary files
+    assert found(4.5e9) == ["ok", "warning", "ok"]
+    assert found(9e9) == ["ok", "warning", "warning"]
+    assert found(90e9) == ["ok", "problem", "problem"]
+    assert found(90e9, local=False) == ["ok", "problem", "ok"]
+    monkeypatch.setattr(room, "free_memory", lambda: 1_000_000_000)
+    assert found(1e9)[0] == "problem"  # the launcher and two workers
     monkeypatch.setattr(room.shutil, "disk_usage", lambda _: usage(0, 0, 100_000_000))
     assert found(1e9)[2] == "problem"  # two parts of 256 MB of temporary files
 
@@ -200,7 +205,7 @@ def test_text_in_files() -> None:
     ]
     tasks += [ReadTask(path="b.jsonl.zst", format="jsonl", source="s", file_index=1, size=100)]
     tasks += [ReadTask(path="c.warc.gz", format="warc", source="s", file_index=2, size=100)]
-    assert room.text_bytes(tasks) == 100 + 400 + 20
+    assert text_bytes(tasks) == 100 + 400 + 20
 
 
 def test_memory_within_a_containers_limit(tmp_path: Path) -> None:
