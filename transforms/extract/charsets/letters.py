@@ -1,0 +1,187 @@
+"""How likely a text is in a language: pairs of letters, counted in 61 languages that legacy encodings were made for.
+
+P(b after a) in a language is (pairs(a, b) + 12 P(b)) / (count(a) + 12), Dirichlet smoothing (Zhai and Lafferty, SIGIR
+2001), with P(b) of the language for letters and of all languages for signs, which a small text has by accident. What
+typographers set for ASCII's quotation marks, dashes and dots counts as these, digits are one sign, case is another
+matter (`turns`). Of Chinese, Japanese and Korean, single characters count: the common ones that the national standards
+put first (JIS X 0208, GB 2312, Big5, KS X 1001) by their frequency, the others by their level.
+
+The counts are in `letters.npy`, made by `python -m refinery.pipelines.training.letters`.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+COUNTS = "letters.npy"
+# ISO 639-3; macrolanguages where the standard has them. The second group is written on few pages of legacy encodings.
+_COMMON = (
+    "ara bel bul cat ces dan deu ell eng est fas fin fra heb hrv hun isl ita jpn kor lav lit mkd nld nor pol por ron "
+    "rus slk slv spa sqi srp swe tha tur ukr vie zho"
+)
+_RARE = "afr bre cym epo eus fao fry gla gle glg hsb ind lat ltz mlt oci roh sme swa urd yid"
+LANGUAGES = (*_COMMON.split(), *_RARE.split())
+IDEOGRAPHIC = ("jpn", "kor", "zho")
+
+_SMOOTHING = 12.0
+_RARE_COST = 2
+_MIXED = 0.01  # an ideograph within a word of Latin letters
+_HELD = 1 << 15
+_UNKNOWN_LETTER, _UNKNOWN_SIGN, _NO_CHARACTER = 3e-7, 1e-6, 1e-8  # probabilities of what no text had
+_SIGNS = dict.fromkeys("°§©®™€£±²³½¼¾·×¿¡ºª¤¢¥µ¬¦†‡¶\xad", 2e-5) | {"\xa0": 1e-3}
+_ONE_FORM = str.maketrans(
+    {
+        **dict.fromkeys("“”„‟«»‹›", '"'),
+        **dict.fromkeys("‘’‚‛", "'"),  # noqa: RUF001
+        **dict.fromkeys("–—‑‐", "-"),  # noqa: RUF001
+        **dict.fromkeys("•·", "*"),
+        **dict.fromkeys("123456789\t\n\r\f", "0") | dict.fromkeys("\t\n\r\f", " "),
+        "…": ".",
+    }
+)
+
+UNIT = 256  # logarithms are whole numbers of 1/256, so that sums are the same on every machine
+Vector = NDArray[np.int32]
+
+
+def folded(text: str) -> str:
+    """`text` in the form that is counted: small letters, one digit, plain quotation marks, spaces around it."""
+    return f" {' '.join(text.lower().translate(_ONE_FORM).split(' '))} "
+
+
+def turns(text: str) -> int:
+    """How often a small letter is followed by a capital, where one of them is outside ASCII. Words do not do that;
+    letters that were taken for others do."""
+    return sum(
+        later.isupper() and former.islower() and not (former.isascii() and later.isascii())
+        for former, later in zip(text, text[1:], strict=False)
+    )
+
+
+def log_probabilities(text: str) -> Vector:
+    """For each of LANGUAGES, the logarithm of the probability of a `folded` text, in 1/UNIT. Linear."""
+    pairs = Counter(zip(text, text[1:], strict=False))
+    if not pairs:
+        return np.zeros(len(LANGUAGES), np.int32)
+    rows = load().rows(list(pairs))
+    weighed: Vector = np.fromiter(pairs.values(), np.int32, len(pairs)) @ rows
+    return weighed
+
+
+class Letters:
+    """Counts of letters and of pairs by language, made probabilities."""
+
+    def __init__(self, counts: NDArray[np.uint16]) -> None:
+        """counts: rows of language, letter, next letter (0: of the letter alone) and how often."""
+        languages, former, later, times = (counts[:, column] for column in range(4))
+        alone = later == 0
+        letters = np.unique(former[alone])
+        self._row = {chr(code): row for row, code in enumerate(letters.tolist())}
+        single = np.zeros((len(letters), len(LANGUAGES)), np.float64)
+        single[np.searchsorted(letters, former[alone]), languages[alone]] = times[alone]
+        total = single.sum(0)
+        pooled = single.sum(1, keepdims=True) / total.sum()
+        is_letter = np.array([_is_letter(chr(code)) for code in letters.tolist()])[:, None]
+        own = (single + 0.02) / (total + 600)
+        self._probability = np.where(is_letter, own, np.maximum((own + pooled) / 2, _UNKNOWN_SIGN))
+        for column, name in enumerate(LANGUAGES):
+            if name in IDEOGRAPHIC:
+                for code, row in zip(letters.tolist(), range(len(letters)), strict=True):
+                    level = _level(chr(code), name)
+                    if level:
+                        self._probability[row, column] = (single[row, column] + total[column] * level) / (
+                            2 * total[column]
+                        )
+        self._single = np.where(is_letter, single, 0.0)  # behind a sign, anything may follow
+        keys = former[~alone].astype(np.int64) << 16 | later[~alone]
+        pairs = np.unique(keys)
+        self._pair_row = {(chr(key >> 16), chr(key & 0xFFFF)): row for row, key in enumerate(pairs.tolist())}
+        self._pairs = np.zeros((len(pairs), len(LANGUAGES)), np.float32)
+        self._pairs[np.searchsorted(pairs, keys), languages[~alone]] = times[~alone]
+        self._counts_before = single
+        self._held: dict[tuple[str, str], int] = {}
+        self._logarithms = np.zeros((_HELD, len(LANGUAGES)), np.int32)
+
+    def rows(self, pairs: list[tuple[str, str]]) -> Vector:
+        """A row of logarithms for each pair. The last _HELD that were asked for are held."""
+        held = self._held
+        if len(held) + len(pairs) > _HELD:
+            held.clear()
+        if len(pairs) > _HELD:
+            return np.array([self._log_pair(*pair) for pair in pairs])
+        for pair in pairs:
+            if pair not in held:
+                self._logarithms[len(held)] = self._log_pair(*pair)
+                held[pair] = len(held)
+        return self._logarithms[[held[pair] for pair in pairs]]  # type: ignore[no-any-return]
+
+    def _log_pair(self, former: str, later: str) -> Vector:
+        """log P(later after former) by language, in 1/UNIT."""
+        probability = self._of(later)
+        row = self._row.get(former)
+        pair = self._pair_row.get((former, later))
+        if pair is not None and row is not None:
+            before = self._counts_before[row]
+            probability = (self._pairs[pair] + _SMOOTHING * probability) / (before + _SMOOTHING)
+        elif _ideograph(later):
+            if former.isalpha() and former < "\u3000":
+                probability = probability * _MIXED
+        elif row is not None:
+            probability = _SMOOTHING * probability / (self._single[row] + _SMOOTHING)
+        return np.rint(np.log(probability) * UNIT).astype(np.int32)
+
+    def _of(self, sign: str) -> NDArray[np.float64]:
+        row = self._row.get(sign)
+        if row is not None:
+            return np.maximum(self._probability[row], _SIGNS.get(sign, 0.0))  # type: ignore[no-any-return]
+        if _is_letter(sign):
+            levels = [_level(sign, name) / 2 if name in IDEOGRAPHIC else 0.0 for name in LANGUAGES]
+            return np.maximum(np.array(levels), _UNKNOWN_LETTER)
+        return np.full(len(LANGUAGES), _SIGNS.get(sign, _UNKNOWN_SIGN if _is_sign(sign) else _NO_CHARACTER))
+
+
+@cache
+def load() -> Letters:
+    """The shipped counts, once a process (4 MB)."""
+    with files(__package__).joinpath(COUNTS).open("rb") as stream:
+        return Letters(np.load(stream))
+
+
+RARE: Vector = np.array([0 if name in _COMMON.split() else -_RARE_COST * UNIT for name in LANGUAGES], np.int32)
+
+
+def _is_letter(sign: str) -> bool:
+    return sign.isalpha() or unicodedata.category(sign)[0] == "M"
+
+
+def _is_sign(sign: str) -> bool:
+    return unicodedata.category(sign) not in ("Cc", "Co", "Cn", "Cs") and sign != "\ufffd"
+
+
+def _ideograph(sign: str) -> bool:
+    return "\u2e80" <= sign <= "\u9fff" or "\uac00" <= sign <= "\ud7a3" or "\uf900" <= sign <= "\ufaff"
+
+
+# For each language, the standards whose first level holds what is common: lead bytes of it, and how many there are.
+_LEVELS: dict[str, Sequence[tuple[str, int, int, float]]] = {
+    "jpn": (("euc_jp", 0xB0, 0xCF, 1e-4),),
+    "kor": (("euc_kr", 0xB0, 0xC8, 2e-4), ("euc_kr", 0xCA, 0xFD, 1e-6)),
+    "zho": (("gb2312", 0xB0, 0xD7, 1e-4), ("big5", 0xA4, 0xC6, 1e-4)),
+}
+
+
+@lru_cache(1 << 14)
+def _level(sign: str, language: str) -> float:
+    """The probability of an ideograph or a syllable in a language that nothing but its level is known of."""
+    if not _ideograph(sign) or not sign.isalpha():
+        return 0.0
+    for codec, first, last, probability in _LEVELS[language]:
+        code = sign.encode(codec, "ignore")
+        if len(code) == 2 and first <= code[0] <= last:
+            return probability
+    return 3e-6 if not "\uac00" <= sign <= "\ud7a3" or language == "kor" else 0.0
