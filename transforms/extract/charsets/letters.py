@@ -30,10 +30,14 @@ IDEOGRAPHIC = ("jpn", "kor", "zho")
 
 _SMOOTHING = 12.0
 _RARE_COST = 2
-_MIXED = 0.01  # an ideograph within a word of Latin letters
+_MIXED = 0.001  # an ideograph beside a letter of an alphabet
 _HELD = 1 << 15
-_UNKNOWN_LETTER, _UNKNOWN_SIGN, _NO_CHARACTER = 3e-7, 1e-6, 1e-8  # probabilities of what no text had
-_SIGNS = dict.fromkeys("°§©®™€£±²³½¼¾·×¿¡ºª¤¢¥µ¬¦†‡¶\xad", 2e-5) | {"\xa0": 1e-3}
+# Probabilities of what no text had: a letter of another script and of the language's own, a sign, no character at all.
+_UNKNOWN_LETTER, _OWN_SCRIPT, _UNKNOWN_SIGN, _NO_CHARACTER = 3e-7, 1e-5, 1e-6, 1e-8
+_POINT = 2e-3  # a mark on a letter of the same script
+_FAULT = 1e-4  # U+FFFD: a byte that is wrong
+_SIGNS = dict.fromkeys("°§©®™€₪₽₫£±²³½¼¾·×¿¡ºª¤¢¥µ¬¦†‡¶\xad", 2e-5) | {"\xa0": 1e-3}
+_WITHIN_WORDS = "’ʼ·‐‑\xad"  # noqa: RUF001
 _ONE_FORM = str.maketrans(
     {
         **dict.fromkeys("“”„‟«»‹›", '"'),
@@ -55,12 +59,20 @@ def folded(text: str) -> str:
 
 
 def turns(text: str) -> int:
-    """How often a small letter is followed by a capital, where one of them is outside ASCII. Words do not do that;
-    letters that were taken for others do."""
-    return sum(
-        later.isupper() and former.islower() and not (former.isascii() and later.isascii())
-        for former, later in zip(text, text[1:], strict=False)
-    )
+    """How often a small letter is followed by a capital, where one of them is outside ASCII, and how often a sign
+    outside ASCII stands between two letters. Words do not do that; letters that were taken for others do."""
+    count = 0
+    for at, sign in enumerate(text):
+        if sign.isascii() or sign in _WITHIN_WORDS:
+            continue
+        before, behind = text[at - 1 : at], text[at + 1 : at + 2]
+        if not _is_letter(sign):
+            count += before.isalpha() and behind.isalpha() and sign != "\ufffd"
+        elif sign.isupper():
+            count += before.islower()
+        elif sign.islower():
+            count += behind.isupper() and behind.isascii()
+    return count
 
 
 def log_probabilities(text: str) -> Vector:
@@ -86,8 +98,15 @@ class Letters:
         single[np.searchsorted(letters, former[alone]), languages[alone]] = times[alone]
         total = single.sum(0)
         pooled = single.sum(1, keepdims=True) / total.sum()
+        scripts = [_script(chr(code)) for code in letters.tolist()]
+        self._scripts = {
+            script: single[[row for row, other in enumerate(scripts) if other == script]].sum(0) * 4 > total
+            for script in dict.fromkeys(scripts)
+            if script
+        }
         is_letter = np.array([_is_letter(chr(code)) for code in letters.tolist()])[:, None]
-        own = (single + 0.02) / (total + 600)
+        least = np.array([self._unknown_letter(script) for script in scripts])
+        own = np.maximum(single / (total + 600), least)
         self._probability = np.where(is_letter, own, np.maximum((own + pooled) / 2, _UNKNOWN_SIGN))
         for column, name in enumerate(LANGUAGES):
             if name in IDEOGRAPHIC:
@@ -128,20 +147,32 @@ class Letters:
         if pair is not None and row is not None:
             before = self._counts_before[row]
             probability = (self._pairs[pair] + _SMOOTHING * probability) / (before + _SMOOTHING)
-        elif _ideograph(later):
-            if former.isalpha() and former < "\u3000":
+        elif later == "\ufffd":
+            pass
+        elif unicodedata.category(later) == "Mn":  # points of Hebrew and Arabic, which most texts do without
+            probability = np.maximum(probability, np.where(probability >= _OWN_SCRIPT, _POINT, 0.0))
+        elif _ideograph(later) or _ideograph(former):
+            if former.isalpha() and later.isalpha() and min(former, later) < "\u2e80":
                 probability = probability * _MIXED
         elif row is not None:
             probability = _SMOOTHING * probability / (self._single[row] + _SMOOTHING)
         return np.rint(np.log(probability) * UNIT).astype(np.int32)
 
+    def _unknown_letter(self, script: str) -> NDArray[np.float64]:
+        own = self._scripts.get(script)
+        return np.full(len(LANGUAGES), _UNKNOWN_LETTER) if own is None else np.where(own, _OWN_SCRIPT, _UNKNOWN_LETTER)
+
     def _of(self, sign: str) -> NDArray[np.float64]:
         row = self._row.get(sign)
         if row is not None:
             return np.maximum(self._probability[row], _SIGNS.get(sign, 0.0))  # type: ignore[no-any-return]
+        if _full_width(sign):
+            return np.array([2e-5 if name in IDEOGRAPHIC else _UNKNOWN_SIGN for name in LANGUAGES])
         if _is_letter(sign):
             levels = [_level(sign, name) / 2 if name in IDEOGRAPHIC else 0.0 for name in LANGUAGES]
-            return np.maximum(np.array(levels), _UNKNOWN_LETTER)
+            return np.maximum(np.array(levels), self._unknown_letter(_script(sign)))
+        if sign == "\ufffd":
+            return np.full(len(LANGUAGES), _FAULT)
         return np.full(len(LANGUAGES), _SIGNS.get(sign, _UNKNOWN_SIGN if _is_sign(sign) else _NO_CHARACTER))
 
 
@@ -157,6 +188,16 @@ RARE: Vector = np.array([0 if name in _COMMON.split() else -_RARE_COST * UNIT fo
 
 def _is_letter(sign: str) -> bool:
     return sign.isalpha() or unicodedata.category(sign)[0] == "M"
+
+
+def _script(sign: str) -> str:
+    """The first word of a letter's name, which is its script: "LATIN". "" for ideographs and what is no letter."""
+    return unicodedata.name(sign, "").split(" ")[0] if _is_letter(sign) and not _ideograph(sign) else ""
+
+
+def _full_width(sign: str) -> bool:
+    """Forms and signs of East Asian typography, circled numbers and half-width letters among them."""
+    return "\u2460" <= sign <= "\u24ff" or "\u3000" <= sign <= "\u303f" or "\u3200" <= sign <= "\u33ff" or sign > "\uff00"
 
 
 def _is_sign(sign: str) -> bool:
