@@ -11,6 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +37,11 @@ def count_letters(texts: Iterable[tuple[str, str]]) -> NDArray[np.uint16]:
         number = LANGUAGES.index(language)
         codes = [min(ord(sign), 0xFFFF) for sign in folded(unicodedata.normalize("NFC", text))]
         single.update((number, code, 0) for code in codes)
-        if language in IDEOGRAPHIC:  # kana, Latin letters and signs in pairs, what is written in thousands alone
-            kept = [code if code < 0x3100 else 0 for code in codes]
-        else:
-            kept = codes
-        pairs.update((number, former, later) for former, later in zip(kept, kept[1:], strict=False) if former and later)
+        most = (
+            0x3100 if language in IDEOGRAPHIC else 0x10000
+        )  # kana and signs in pairs, not what there are thousands of
+        kept = [code if code < most else 0 for code in codes]
+        pairs.update((number, former, later) for former, later in pairwise(kept) if former and later)
     rows = [(*key, min(times, 0xFFFF)) for key, times in (single + pairs).items() if times >= LEAST]
     return np.array(sorted(rows), np.uint16).reshape(-1, 4)
 

@@ -31,11 +31,16 @@ _NEIGHBOURS = {
     "iso8859-15": "cp1252",
     "iso8859-16": "cp1250",
 }
-_CHANGES = {("koi8-u", 0xAE): "ў", ("koi8-u", 0xBE): "Ў", ("cp1255", 0xCA): "\u05ba"}  # noqa: RUF001
-_FULL_WIDTH = str.maketrans("〜‖−¢£¬", "～∥－￠￡￢")  # noqa: RUF001
+_CHANGES = {("koi8-u", 0xAE): "ў", ("koi8-u", 0xBE): "Ў", ("cp1255", 0xCA): "\u05ba"}
+_FULL_WIDTH = str.maketrans("〜‖−¢£¬", "～∥－￠￡￢")
 _GB18030 = str.maketrans(
-    "".join(map(chr, (0xE5E5, *range(0xE78D, 0xE797), 0xE7C7, 0xE81E, 0xE826, 0xE82B, 0xE82C, 0xE832, 0xE843, 0xE854, 0xE864))),
-    "　︐︒︑︓︔︕︖︗︘︙ḿ龴龵龶龷龸龹龺龻",  # noqa: RUF001
+    "".join(
+        map(
+            chr,
+            (0xE5E5, *range(0xE78D, 0xE797), 0xE7C7, 0xE81E, 0xE826, 0xE82B, 0xE82C, 0xE832, 0xE843, 0xE854, 0xE864),
+        )
+    ),
+    "　︐︒︑︓︔︕︖︗︘︙ḿ龴龵龶龷龸龹龺龻",
 )
 _ESCAPE = re.compile(rb"\x1b(\$[@B]|\([BIJ])")
 
@@ -126,7 +131,9 @@ _KATAKANA = re.compile(rb"[\x21-\x5f]+")
 
 def _pairs(found: re.Match[bytes]) -> bytes:
     run = found[0]
-    return "".join(_of_row(run[at : at + 2]) if at + 2 <= len(run) else "\ufffd" for at in range(0, len(run), 2)).encode()
+    return "".join(
+        _of_row(run[at : at + 2]) if at + 2 <= len(run) else "\ufffd" for at in range(0, len(run), 2)
+    ).encode()
 
 
 _SPECIAL: dict[str, Callable[[bytes], str]] = {"gb18030": _gb18030, "euc_jp": _euc_jp, "iso2022_jp": _iso_2022_jp}

@@ -90,8 +90,6 @@ def _words(data: bytes) -> tuple[bytes, bytes]:
     return b" ".join(words), b" ".join(around)
 
 
-
-
 def _around(around: bytes) -> Vector:
     """What ASCII words say of the language: a logarithm for each, 0 for the likeliest, none below a limit."""
     plain = _NOT_ASCII.sub(b" ", _MARKUP.sub(b" ", around)).decode("ascii", "ignore")
@@ -108,6 +106,6 @@ def _decoded(words: bytes, name: str) -> str | None:
     errors = text.count("\ufffd")
     if errors and name in MULTI_BYTE:
         sound = len(text) - errors - len(text.encode("ascii", "ignore"))
-        if sound == 0 or name != "utf-8" and errors * SOUND_PER_ERROR > sound:
+        if sound == 0 or (name != "utf-8" and errors * SOUND_PER_ERROR > sound):
             return None
     return unicodedata.normalize("NFC", text)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +38,12 @@ _UNKNOWN_LETTER, _OWN_SCRIPT, _UNKNOWN_SIGN, _NO_CHARACTER = 3e-7, 1e-5, 1e-6, 1
 _POINT = 2e-3  # a mark on a letter of the same script
 _FAULT = 1e-4  # U+FFFD: a byte that is wrong
 _SIGNS = dict.fromkeys("°§©®™€₪₽₫£±²³½¼¾·×¿¡ºª¤¢¥µ¬¦†‡¶\xad", 2e-5) | {"\xa0": 1e-3}
-_WITHIN_WORDS = "’ʼ·‐‑\xad"  # noqa: RUF001
+_WITHIN_WORDS = "’ʼ·‐‑\xad"
 _ONE_FORM = str.maketrans(
     {
         **dict.fromkeys("“”„‟«»‹›", '"'),
-        **dict.fromkeys("‘’‚‛", "'"),  # noqa: RUF001
-        **dict.fromkeys("–—‑‐", "-"),  # noqa: RUF001
+        **dict.fromkeys("‘’‚‛", "'"),
+        **dict.fromkeys("–—‑‐", "-"),
         **dict.fromkeys("•·", "*"),
         **dict.fromkeys("123456789\t\n\r\f", "0") | dict.fromkeys("\t\n\r\f", " "),
         "…": ".",
@@ -77,7 +78,7 @@ def turns(text: str) -> int:
 
 def log_probabilities(text: str) -> Vector:
     """For each of LANGUAGES, the logarithm of the probability of a `folded` text, in 1/UNIT. Linear."""
-    pairs = Counter(zip(text, text[1:], strict=False))
+    pairs = Counter(pairwise(text))
     if not pairs:
         return np.zeros(len(LANGUAGES), np.int32)
     rows = load().rows(list(pairs))
@@ -197,7 +198,9 @@ def _script(sign: str) -> str:
 
 def _full_width(sign: str) -> bool:
     """Forms and signs of East Asian typography, circled numbers and half-width letters among them."""
-    return "\u2460" <= sign <= "\u24ff" or "\u3000" <= sign <= "\u303f" or "\u3200" <= sign <= "\u33ff" or sign > "\uff00"
+    return (
+        "\u2460" <= sign <= "\u24ff" or "\u3000" <= sign <= "\u303f" or "\u3200" <= sign <= "\u33ff" or sign > "\uff00"
+    )
 
 
 def _is_sign(sign: str) -> bool:

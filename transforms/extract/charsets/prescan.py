@@ -20,9 +20,12 @@ _NAME_END = re.compile(rb"[\t\n\x0c\r >]")
 _ATTRIBUTE = re.compile(
     rb"[\t\n\x0c\r /]*"
     rb"(?:(>)|([^\t\n\x0c\r />][^\t\n\x0c\r />=]*)"
-    rb"(?:[\t\n\x0c\r ]*=[\t\n\x0c\r ]*(?:\"([^\"]*)\"|'([^']*)'|(?=[\"'])()|([^\t\n\x0c\r >\"'][^\t\n\x0c\r >]*)|(?=>)))?)"
+    rb"(?:[\t\n\x0c\r ]*=[\t\n\x0c\r ]*"
+    rb"(?:\"([^\"]*)\"|'([^']*)'|(?=[\"'])()|([^\t\n\x0c\r >\"'][^\t\n\x0c\r >]*)|(?=>)))?)"
 )
-_CHARSET = re.compile(r"charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\x0c\r ;\"'][^\t\n\x0c\r ;]*))")
+_CHARSET = re.compile(
+    r"charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\x0c\r ;\"'][^\t\n\x0c\r ;]*))"
+)
 _QUOTED = re.compile("[\"';]")
 _XML = re.compile(rb"\s*<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*(?:\"([^\">]*)\"|'([^'>]*)')")
 

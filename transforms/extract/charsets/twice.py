@@ -19,8 +19,9 @@ _CONTROL = re.compile("[\x80-\x9f]")
 _SCRIPT = re.compile("<(?:script|style)", re.IGNORECASE)
 _SCRIPT_END = re.compile("</(?:script|style)", re.IGNORECASE)
 _END = re.compile("[<>\n]")
-_QUOTED = re.compile("[\"'`“‘„«(]([^\x00-\x7f]{2,12})(?=[\"'`”’“»)])")  # noqa: RUF001
-_NEXT, _LEAD_2, _LEAD_3, _LEAD_4, _CYRILLIC_NEXT, _CYRILLIC_LEAD, _OTHER_LEAD, _OTHER_NEXT = (1 << bit for bit in range(8))
+_QUOTED = re.compile("[\"'`“‘„«(]([^\x00-\x7f]{2,12})(?=[\"'`”’“»)])")
+_NEXT, _LEAD_2, _LEAD_3, _LEAD_4 = (1 << bit for bit in range(4))
+_CYRILLIC_NEXT, _CYRILLIC_LEAD, _OTHER_LEAD, _OTHER_NEXT = (1 << bit for bit in range(4, 8))
 
 
 def repaired(text: str) -> str:
@@ -95,7 +96,7 @@ def _classes() -> bytes:
     mark("cp1251", 0xD0, 0xD1, _CYRILLIC_LEAD)
     for lead in "√├Γ╬╨╤ĂÎ":
         classes[ord(lead)] |= _OTHER_LEAD
-    classes[ord("‚")] |= _OTHER_LEAD  # noqa: RUF001  Mac Roman's E2, which leads ’ and “
+    classes[ord("‚")] |= _OTHER_LEAD  # Mac Roman's E2, which leads ’ and “
     classes[ord("в")] |= _OTHER_LEAD  # windows-1251's E2, before its 80
     classes[ord("Ђ")] |= _OTHER_NEXT
     mark("mac-roman", 0x80, 0xBF, _OTHER_NEXT)
