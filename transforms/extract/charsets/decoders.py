@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from refinery.transforms.extract.charsets.labels import SINGLE_BYTE
+from refinery.transforms.extract.charsets.labels import SINGLE_BYTE, UNICODE
 
 _NEIGHBOURS = {
     "iso8859-2": "cp1250",
@@ -52,7 +52,7 @@ def decode_as(data: bytes, name: str) -> str:
     special: Callable[[bytes], str] | None = _SPECIAL.get(name)
     if special:
         return special(data)
-    return data.decode(name, "replace")
+    return data.decode(name, "replace" if name in UNICODE else "fault")
 
 
 @cache
@@ -75,11 +75,19 @@ def _gb18030(data: bytes) -> str:
 
 
 def _euro(error: UnicodeError) -> tuple[str, int]:
+    if isinstance(error, UnicodeDecodeError) and error.object[error.start] == 0x80:
+        return "€", error.start + 1
+    return _fault(error)
+
+
+def _fault(error: UnicodeError) -> tuple[str, int]:
+    """U+FFFD for what is wrong, without the ASCII behind it, which may be markup (Encoding Standard, "prepend")."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    if error.object[error.start] == 0x80:
-        return "€", error.start + 1
-    return codecs.replace_errors(error)  # type: ignore[return-value]
+    end = error.start + 1
+    while end < error.end and error.object[end] >= 0x80:
+        end += 1
+    return "\ufffd", end
 
 
 def _euc_jp(data: bytes) -> str:
@@ -95,7 +103,7 @@ def _row(error: UnicodeError) -> tuple[str, int]:
         sign = _of_row(bytes([pair[0] & 0x7F, pair[1] & 0x7F]))
         if sign != "\ufffd":
             return sign, error.start + 2
-    return codecs.replace_errors(error)  # type: ignore[return-value]
+    return _fault(error)
 
 
 @cache
@@ -138,6 +146,7 @@ def _pairs(found: re.Match[bytes]) -> bytes:
 
 _SPECIAL: dict[str, Callable[[bytes], str]] = {"gb18030": _gb18030, "euc_jp": _euc_jp, "iso2022_jp": _iso_2022_jp}
 
+codecs.register_error("fault", _fault)
 codecs.register_error("gbk-euro", _euro)
 codecs.register_error("jis-row", _row)
 

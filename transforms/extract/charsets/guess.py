@@ -14,9 +14,10 @@ import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
+from resiliparse.parse.encoding import detect_encoding
 
 from refinery.transforms.extract.charsets.decoders import decode_as
-from refinery.transforms.extract.charsets.labels import MULTI_BYTE, SINGLE_BYTE
+from refinery.transforms.extract.charsets.labels import MULTI_BYTE, SINGLE_BYTE, python_codec
 from refinery.transforms.extract.charsets.letters import RARE, UNIT, Vector, folded, log_probabilities, turns
 
 SAMPLE = 2_000  # bytes of different words; more change nothing
@@ -24,7 +25,8 @@ WINDOW = 120  # bytes before and behind such a word that tell the language
 WINDOWS = 60
 SOUND_PER_ERROR = 10  # a multi-byte encoding fits with one error in so many characters
 
-DECLARED = 8 * UNIT
+DECLARED = 10 * UNIT
+DETECTED = 3 * UNIT
 _TURN = 4 * UNIT
 _UNDEFINED = 12 * UNIT  # a byte that a single-byte encoding lacks; in others it is a fault like any
 _AROUND, _AROUND_MOST = 2, 10 * UNIT  # half the evidence of ASCII words, which are no independent letters; its limit
@@ -55,6 +57,7 @@ def guess(data: bytes, declared: Sequence[str]) -> str:
     words, around = _words(data)
     language = _around(around)
     texts: dict[str, int] = {}
+    detected = python_codec(detect_encoding(data, max_len=1 << 17, from_html_meta=False) or "")
     best, most = "cp1252", -(1 << 60)
     for name in (*declared, *CANDIDATES):
         text = _decoded(words, name)
@@ -64,7 +67,7 @@ def guess(data: bytes, declared: Sequence[str]) -> str:
             undefined = text.count("\ufffd") if name in SINGLE_BYTE else 0
             likeliest = int((log_probabilities(folded(text)) + language).max())
             texts[text] = likeliest - _TURN * turns(text) - _UNDEFINED * undefined
-        score = texts[text] + UNIT * _PRIOR.get(name, 0) + DECLARED * (name in declared)
+        score = texts[text] + UNIT * _PRIOR.get(name, 0) + DECLARED * (name in declared) + DETECTED * (name == detected)
         if score > most:
             best, most = name, score
     return best

@@ -17,6 +17,7 @@ SINGLE_BYTE = frozenset(
     + ["koi8-r", "koi8-u", "mac-roman", "mac-cyrillic"]
 )
 UTF_16 = frozenset({"utf-16-le", "utf-16-be"})
+UNICODE = UTF_16 | {"utf-8"}
 
 # Encoding Standard, "Names and labels" (encodings.json of its repository), each of 228 but those of its decoder
 # `replacement`, which decodes nothing: the standard's answer to attacks on browsers, and here an unknown label.

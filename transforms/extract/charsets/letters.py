@@ -37,7 +37,7 @@ _HELD = 1 << 15
 _UNKNOWN_LETTER, _OWN_SCRIPT, _UNKNOWN_SIGN, _NO_CHARACTER = 3e-7, 1e-5, 1e-6, 1e-8
 _POINT = 2e-3  # a mark on a letter of the same script
 _FAULT = 1e-4  # U+FFFD: a byte that is wrong
-_SIGNS = dict.fromkeys("°§©®™€₪₽₫£±²³½¼¾·×¿¡ºª¤¢¥µ¬¦†‡¶\xad", 2e-5) | {"\xa0": 1e-3}
+_SIGNS = dict.fromkeys("°§©®™€₪₽₫£±²³½¼¾·×¿¡ºª¤¢¥µ¬¦†‡¶\xad", 1e-4) | {"\xa0": 1e-3}
 _WITHIN_WORDS = "’ʼ·‐‑\xad"
 _ONE_FORM = str.maketrans(
     {
@@ -169,6 +169,8 @@ class Letters:
             return np.maximum(self._probability[row], _SIGNS.get(sign, 0.0))  # type: ignore[no-any-return]
         if _full_width(sign):
             return np.array([2e-5 if name in IDEOGRAPHIC else _UNKNOWN_SIGN for name in LANGUAGES])
+        if sign in _SIGNS:
+            return np.full(len(LANGUAGES), _SIGNS[sign])
         if _is_letter(sign):
             levels = [_level(sign, name) / 2 if name in IDEOGRAPHIC else 0.0 for name in LANGUAGES]
             return np.maximum(np.array(levels), self._unknown_letter(_script(sign)))
