@@ -32,7 +32,7 @@ def repaired(text: str) -> str:
 
 
 def repaired_page(page: str | bytes) -> str | bytes:
-    """An HTML page, as UTF-8 or text, with its texts between tags repaired where they hold controls from 80 to 9F.
+    """An HTML page, as UTF-8 or text, repaired outside scripts where its texts and tags hold controls from 80 to 9F.
 
     Parsers drop these, after which nothing tells the rest of such text from letters. What needs none of them stays in
     the text of the page, and `repaired` finds it there.

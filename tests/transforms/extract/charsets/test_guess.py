@@ -106,7 +106,7 @@ def test_what_stands_around_changes_nothing(case: tuple[str, str], spaces: int) 
 
 def test_only_a_sample_of_a_long_page_is_looked_at() -> None:
     data = "Žena přišla včera a řekla, že neviděla tak krásné město. ".encode("cp1250")
-    assert guess(data + b"\xff\xfe\x80 " * 400_000, []) == guess(data + b"\xff\xfe\x80 ", [])
+    assert guess(data + b"\xff\xfe\x80 " * 4_000, []) == guess(data + b"\xff\xfe\x80 ", [])
 
 
 def plain(former: str, later: str, language: str) -> float:
@@ -128,7 +128,9 @@ def load_counts():  # type: ignore[no-untyped-def]
         return np.load(stream)
 
 
-@pytest.mark.parametrize(("pair", "language"), [("th", "eng"), ("sz", "pol"), ("ст", "rus"), ("ñ"[:1] + "o", "spa"), ("αι", "ell")])
+@pytest.mark.parametrize(
+    ("pair", "language"), [("th", "eng"), ("sz", "pol"), ("ст", "rus"), ("ñ"[:1] + "o", "spa"), ("αι", "ell")]
+)
 def test_probabilities_are_those_of_the_formula(pair: str, language: str) -> None:
     found = log_probabilities(pair)[LANGUAGES.index(language)] / 256
     assert 2.718281828 ** float(found) == pytest.approx(plain(*pair, language), rel=0.01)
@@ -146,7 +148,18 @@ def test_probabilities_add_up() -> None:
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("мОя", 1), ("Моя", 0), ("aÉb", 1), ("a€b", 1), ("a’b", 0), ("5€", 0), ("naïve", 0), ("éA", 1), ("aB", 0), ("", 0)],
+    [
+        ("мОя", 1),
+        ("Моя", 0),
+        ("aÉb", 1),
+        ("a€b", 1),
+        ("a’b", 0),
+        ("5€", 0),
+        ("naïve", 0),
+        ("éA", 1),
+        ("aB", 0),
+        ("", 0),
+    ],
 )
 def test_turns(text: str, count: int) -> None:
     assert turns(text) == count

@@ -21,8 +21,8 @@ WHATWG = {
     "iso-8859-6-i iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987",
     "ISO-8859-7": "csisolatingreek ecma-118 elot_928 greek greek8 iso-8859-7 iso-ir-126 iso8859-7 iso88597 iso_8859-7 "
     "iso_8859-7:1987 sun_eu_greek",
-    "ISO-8859-8": "csiso88598e csisolatinhebrew hebrew iso-8859-8 iso-8859-8-e iso-ir-138 iso8859-8 iso88598 iso_8859-8 "
-    "iso_8859-8:1988 visual",
+    "ISO-8859-8": "csiso88598e csisolatinhebrew hebrew iso-8859-8 iso-8859-8-e iso-ir-138 iso8859-8 iso88598 "
+    "iso_8859-8 iso_8859-8:1988 visual",
     "ISO-8859-8-I": "csiso88598i iso-8859-8-i logical",
     "ISO-8859-10": "csisolatin6 iso-8859-10 iso-ir-157 iso8859-10 iso885910 l6 latin6",
     "ISO-8859-13": "iso-8859-13 iso8859-13 iso885913",
@@ -104,7 +104,20 @@ def test_every_name_is_a_codec_of_python(codec: str) -> None:
 
 @pytest.mark.parametrize(
     "label",
-    ["utf-7", "iso-2022-kr", "zlib", "rot13", "idna", "unicode_escape", "undefined", "none", "", "a\0b", "é", "x" * 1000],
+    [
+        "utf-7",
+        "iso-2022-kr",
+        "zlib",
+        "rot13",
+        "idna",
+        "unicode_escape",
+        "undefined",
+        "none",
+        "",
+        "a\0b",
+        "é",
+        "x" * 1000,
+    ],
 )
 def test_other_labels_mean_nothing(label: str) -> None:
     assert python_codec(label) == ""
