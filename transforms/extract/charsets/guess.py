@@ -100,7 +100,8 @@ def _around(around: bytes) -> Vector:
     if not words:
         return RARE
     found = log_probabilities(folded(words)) // _AROUND
-    return np.maximum(found - found.max(), -_AROUND_MOST) + RARE
+    evidence: Vector = np.maximum(found - found.max(), -_AROUND_MOST) + RARE
+    return evidence
 
 
 def _decoded(words: bytes, name: str) -> str | None:

@@ -138,7 +138,7 @@ class Letters:
             if pair not in held:
                 self._logarithms[len(held)] = self._log_pair(*pair)
                 held[pair] = len(held)
-        return self._logarithms[[held[pair] for pair in pairs]]  # type: ignore[no-any-return]
+        return self._logarithms[[held[pair] for pair in pairs]]
 
     def _log_pair(self, former: str, later: str) -> Vector:
         """log P(later after former) by language, in 1/UNIT."""
@@ -157,7 +157,8 @@ class Letters:
                 probability = probability * _MIXED
         elif row is not None:
             probability = _SMOOTHING * probability / (self._single[row] + _SMOOTHING)
-        return np.rint(np.log(probability) * UNIT).astype(np.int32)
+        logarithms: Vector = np.rint(np.log(probability) * UNIT).astype(np.int32)
+        return logarithms
 
     def _unknown_letter(self, script: str) -> NDArray[np.float64]:
         own = self._scripts.get(script)
@@ -173,7 +174,8 @@ class Letters:
             return np.full(len(LANGUAGES), _SIGNS[sign])
         if _is_letter(sign):
             levels = [_level(sign, name) / 2 if name in IDEOGRAPHIC else 0.0 for name in LANGUAGES]
-            return np.maximum(np.array(levels), self._unknown_letter(_script(sign)))
+            likeliest: NDArray[np.float64] = np.maximum(np.array(levels), self._unknown_letter(_script(sign)))
+            return likeliest
         if sign == "\ufffd":
             return np.full(len(LANGUAGES), _FAULT)
         return np.full(len(LANGUAGES), _SIGNS.get(sign, _UNKNOWN_SIGN if _is_sign(sign) else _NO_CHARACTER))
