@@ -37,8 +37,12 @@ _HELD = 1 << 15
 _UNKNOWN_LETTER, _OWN_SCRIPT, _UNKNOWN_SIGN, _NO_CHARACTER = 3e-7, 1e-5, 1e-6, 1e-8
 _POINT = 2e-3  # a mark on a letter of the same script
 _FAULT = 1e-4  # U+FFFD: a byte that is wrong
-_SIGNS = dict.fromkeys("°§©®™€₪₽₫£±²³½¼¾·×¿¡ºª¤¢¥µ¬¦†‡¶\xad", 1e-4) | {"\xa0": 1e-3}
-_WITHIN_WORDS = "’ʼ·‐‑\xad"
+_SIGNS = {
+    **dict.fromkeys("®™€₪₽₫£±²³½¼¾·×¿¡¤¢¥µ¬¦†‡¶\xad", 1e-4),
+    **dict.fromkeys("°ºª§©", 5e-4),
+    **dict.fromkeys("\xa0\u200c\u200d\u200e\u200f", 1e-3),  # spaces, joiners and marks of direction
+}
+_WITHIN_WORDS = "’ʼ·‐‑\xad\u200c\u200d\u200e\u200f"
 _ONE_FORM = str.maketrans(
     {
         **dict.fromkeys("“”„‟«»‹›", '"'),
@@ -61,7 +65,8 @@ def folded(text: str) -> str:
 
 def turns(text: str) -> int:
     """How often a small letter is followed by a capital, where one of them is outside ASCII, and how often a sign
-    outside ASCII stands between two letters. Words do not do that; letters that were taken for others do."""
+    outside ASCII stands between two letters, or a capital before a word that begins with one. Words do not do that;
+    letters that were taken for others do."""
     count = 0
     for at, sign in enumerate(text):
         if sign.isascii() or sign in _WITHIN_WORDS:
@@ -70,7 +75,10 @@ def turns(text: str) -> int:
         if not _is_letter(sign):
             count += before.isalpha() and behind.isalpha() and sign != "\ufffd"
         elif sign.isupper():
-            count += before.islower()
+            small = text[at + 2 : at + 3]
+            count += before.islower() or (
+                not before.isalpha() and behind.isupper() and behind.isascii() and small.islower()
+            )
         elif sign.islower():
             count += behind.isupper() and behind.isascii()
     return count

@@ -158,6 +158,9 @@ def test_probabilities_add_up() -> None:
         ("naïve", 0),
         ("éA", 1),
         ("aB", 0),
+        (" ĄTai", 1),
+        ("ÉTÉ", 0),
+        ("aÄRz", 1),
         ("", 0),
     ],
 )
