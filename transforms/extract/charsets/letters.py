@@ -42,6 +42,7 @@ _SIGNS = {
     **dict.fromkeys("°ºª§©", 5e-4),
     **dict.fromkeys("\xa0\u200c\u200d\u200e\u200f", 1e-3),  # spaces, joiners and marks of direction
 }
+_ANYWHERE = "\ufffd\u200c\u200d\u200e\u200f"
 _WITHIN_WORDS = "’ʼ·‐‑\xad\u200c\u200d\u200e\u200f"
 _ONE_FORM = str.maketrans(
     {
@@ -156,7 +157,7 @@ class Letters:
         if pair is not None and row is not None:
             before = self._counts_before[row]
             probability = (self._pairs[pair] + _SMOOTHING * probability) / (before + _SMOOTHING)
-        elif later == "\ufffd":
+        elif later in _ANYWHERE:
             pass
         elif unicodedata.category(later) == "Mn":  # points of Hebrew and Arabic, which most texts do without
             probability = np.maximum(probability, np.where(probability >= _OWN_SCRIPT, _POINT, 0.0))
