@@ -65,6 +65,7 @@ SOURCE_TEXT = Stage(
     params=SourceTextParams,
     judge=read_source_text,
     optional=False,
+    libraries=("resiliparse",),
     reasons=(
         Reason("binary", "a NUL among its characters", "nothing: no source file", "git, buffer_is_binary"),
         Reason("empty", "no text, or white space only"),
