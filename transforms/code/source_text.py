@@ -42,7 +42,7 @@ class SourceTextParams(Params):
 def read_source_text(raw: RawDocument, params: SourceTextParams) -> Document | Drop:
     """The file's text with its id: decoded, without a byte order mark, lines ended alike, nothing else changed.
 
-    Bytes are decoded as `decode_page` does it: by a byte order mark, as UTF-8, as declared, or as detected. A NUL makes
+    Bytes are decoded as `decode_page` does it: by a byte order mark, as UTF-8, or by what their words say. A NUL makes
     a file binary, as it does to git (buffer_is_binary in its xdiff-interface.c). HTML stays as it is: it is source.
     Linear; the size of a record is limited where it is read.
     """
@@ -60,7 +60,7 @@ def read_source_text(raw: RawDocument, params: SourceTextParams) -> Document | D
 
 SOURCE_TEXT = Stage(
     name="source-text",
-    version=1,
+    version=2,
     summary="Turn files into texts: one encoding, one kind of line end, and nothing else changed.",
     params=SourceTextParams,
     judge=read_source_text,

@@ -1,122 +1,50 @@
 """Bytes of a page to text: which encoding, and what when it is wrong.
 
-The labels mean what the WHATWG Encoding Standard says they mean to browsers (ISO-8859-1 is windows-1252, GB2312 is
-gb18030, Shift_JIS is windows-31j ...). The order of evidence follows the HTML Standard's sniffing algorithm (byte
-order mark, HTTP header, meta element, detection) with two changes for a corpus, where nobody looks at the page and
-notices: evidence counts only when the bytes decode under it, and bytes that are valid UTF-8 beyond ASCII are UTF-8
-whatever single-byte encoding was declared, since any bytes decode under those.
+Labels, decoders and the prescan of meta elements are those of the WHATWG Encoding and HTML Standards (`charsets/`). The
+order of evidence is another than a browser's, since nobody looks at a page of a corpus and chooses another encoding
+from a menu: a byte order mark; bytes that are UTF-8 beyond ASCII, which no other encoding's text is by accident; and
+only then what is declared, as evidence beside what the words say themselves (`charsets/guess.py`).
 """
 
 import codecs
-import contextlib
 import re
-from collections.abc import Mapping
-from encodings import normalize_encoding
-from encodings.aliases import aliases
 
-from resiliparse.parse.encoding import detect_encoding
-
+from refinery.transforms.extract.charsets.decoders import decode_as, utf_16_without_mark
+from refinery.transforms.extract.charsets.guess import SOUND_PER_ERROR, guess
+from refinery.transforms.extract.charsets.labels import UTF_16, python_codec
+from refinery.transforms.extract.charsets.prescan import declared_in
 from refinery.transforms.native import htmlblocks
 
-# Python codecs that stand for encodings of the standard. Nothing else is ever looked up, since that imports the module
-# of the name, and a page must not choose "zlib" or one of somebody's `encodings` package.
-MULTI_BYTE = frozenset(
-    ["utf-8", "utf-16-le", "utf-16-be", "cp932", "euc_jp", "iso2022_jp", "cp949", "big5hkscs", "gb18030"]
+BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # no encoding of the standards, but its mark begins as the next one does
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-SINGLE_BYTE = frozenset(
-    [f"cp{page}" for page in (866, 874, 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258)]
-    + [f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)]
-    + ["koi8-r", "koi8-u", "mac-roman", "mac-cyrillic"]
-)
-# Labels and Python names that mean another encoding to a browser.
-ALIASES = {
-    "utf_8": "utf-8",
-    "unicode-1-1-utf-8": "utf-8",
-    "utf-16": "utf-16-le",
-    "unicode": "utf-16-le",
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "iso-8859-8-i": "iso8859-8",
-    "iso-8859-8-e": "iso8859-8",
-    "visual": "iso8859-8",
-    "shift_jis": "cp932",
-    "x-sjis": "cp932",
-    "x-euc-jp": "euc_jp",
-    "euc_kr": "cp949",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "x-gbk": "gb18030",
-    "big5": "big5hkscs",
-    "x-x-big5": "big5hkscs",
-    "x-cp1250": "cp1250",
-    "x-cp1251": "cp1251",
-    "x-cp1252": "cp1252",
-    "x-mac-roman": "mac-roman",
-    "macintosh": "mac-roman",
-    "x-mac-cyrillic": "mac-cyrillic",
-    "x-mac-ukrainian": "mac-cyrillic",
-    "koi": "koi8-r",
-    "dos-874": "cp874",
-}
-
-
-def _known_names() -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Python's aliases of the codecs above, and its modules of them, each as `normalize_encoding` writes it -> the
-    codec's name."""
-    wanted = {*MULTI_BYTE, *SINGLE_BYTE, *ALIASES, "iso8859-1"}
-    modules: dict[str, str] = {}
-    for name in wanted:
-        with contextlib.suppress(LookupError):
-            key = normalize_encoding(name)
-            modules[aliases.get(key, key)] = codecs.lookup(name).name
-    return {alias: modules[module] for alias, module in aliases.items() if module in modules}, modules
-
-
-KNOWN, MODULES = _known_names()
-BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-
-META_BYTES = 4096  # the standard says 1,024; scripts before the meta element push it further down on real pages
-META_CHARSET = re.compile(rb"<meta\s[^>]{0,1000}?charset\s{0,10}=\s{0,10}[\"']?\s{0,10}([\w.:-]{1,40})", re.IGNORECASE)
-
-# An encoding with errors is still believed when for each there are so many characters beyond ASCII without.
-SOUND_PER_ERROR = 10
-
-
-def python_codec(label: str) -> str:
-    """The Python codec for a WHATWG label ("" when the label is unknown, or means none): "latin1" -> "cp1252"."""
-    label = label.strip(" \t\r\n\f\"';").lower()
-    if not label.isascii() or not label.isprintable():
-        return ""
-    key = normalize_encoding(label)  # as `encodings.search_function` goes on from here
-    name = ALIASES.get(label) or KNOWN.get(key) or KNOWN.get(key.replace(".", "_")) or MODULES.get(key, "")
-    name = ALIASES.get(name, name)
-    return name if name in MULTI_BYTE or name in SINGLE_BYTE else ""
+_SURROGATES = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
+_ESCAPES = (b"\x1b$B", b"\x1b$@", b"\x1b(I")  # of ISO-2022-JP: what follows is Japanese
 
 
 def decode_page(data: bytes, declared: str, is_html: bool) -> str:
     """The text of `data`. Never fails: what no rule can decode becomes U+FFFD.
 
-    declared: the charset of the HTTP header ("" for none). is_html: look for a meta element too. Cost: one pass for
-    ASCII and UTF-8, a few more for other encodings; detection looks at 128 kB at most.
+    declared: the charset of the HTTP header ("" for none). is_html: look for a meta element too. Cost: two passes for
+    ASCII and UTF-8; for other encodings a few more and some 3 ms.
     """
     for mark, name in BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
-    candidates = _declared(data, declared, is_html)
-    if not any(name in MULTI_BYTE and name != "utf-8" for name in candidates):
-        # Where an encoding is declared, faultless UTF-8 only: any bytes decode under a single-byte one.
-        text = _decode(data, "utf-8", faults=0 if candidates else None)
-        if text is not None:
-            return text
-    for name in candidates:
-        text = _decode(data, name, faults=1)
-        if text is not None:
-            return text
-    detected = python_codec(detect_encoding(data, max_len=1 << 17, from_html_meta=False) or "") or "cp1252"
-    return _lenient(data, detected)
+    if htmlblocks.utf8_length(data) >= 0:
+        other = _other_than_utf8(data, declared)
+        return decode_as(data, other) if other else data.decode()
+    if name := _utf_16(data, declared):
+        return _without_cut(data.decode(name, "replace"))
+    text = _faulty_utf8(data)
+    if text is not None:
+        return text
+    names = [python_codec(declared), *(declared_in(data) if is_html else ())]
+    named = tuple(dict.fromkeys(name for name in names if name and name not in UTF_16))
+    return _without_cut(decode_as(data, guess(data, named)))
 
 
 def utf8_or_text(data: bytes, declared: str) -> bytes | str:
@@ -126,51 +54,59 @@ def utf8_or_text(data: bytes, declared: str) -> bytes | str:
     """
     marked = data.startswith(tuple(mark for mark, _ in BYTE_ORDER_MARKS))
     if not marked:
-        other = any(name in MULTI_BYTE and name != "utf-8" for name in _declared(data, declared, is_html=True))
-        if not other and htmlblocks.utf8_length(data) >= 0:
+        if htmlblocks.utf8_length(data) >= 0 and not _other_than_utf8(data, declared):
             return data
     elif data.startswith(codecs.BOM_UTF8) and htmlblocks.utf8_length(data) >= 0:
         return data[len(codecs.BOM_UTF8) :]
     return decode_page(data, declared, is_html=True)
 
 
-def _declared(data: bytes, declared: str, is_html: bool) -> list[str]:
-    """Codecs that the header and a meta element name, as far as they are known."""
-    named = [python_codec(declared)] if declared else []
-    if is_html and (meta := META_CHARSET.search(data, 0, META_BYTES)):
-        # A meta element that can be read as ASCII cannot be in UTF-16 (HTML Standard, 13.2.3.3).
-        codec = python_codec(meta[1].decode("ascii", "replace"))
-        named.append("utf-8" if codec.startswith("utf-16") else codec)
-    return [name for name in named if name]
+def _other_than_utf8(data: bytes, declared: str) -> str:
+    """The encoding of bytes that would be faultless UTF-8, too, or "": ISO-2022-JP is in ASCII, UTF-16 may be."""
+    if b"\0" in data and (name := _utf_16(data, declared)):
+        return name
+    if b"\x1b" in data and data.isascii() and any(escape in data for escape in _ESCAPES):
+        text = decode_as(data, "iso2022_jp")
+        if "\ufffd" not in text and not text.isascii():
+            return "iso2022_jp"
+    return ""
 
 
-def _decode(data: bytes, name: str, faults: int | None) -> str | None:
-    """`data` under `name`, or None where it does not fit. faults: 0 allows none; 1 allows a cut through the last
-    character, and both 1 and None allow one in SOUND_PER_ERROR characters beyond ASCII."""
-    try:
-        return data.decode(name)
-    except UnicodeDecodeError:
-        if faults == 0:
-            return None
-    text = _lenient(data, name)
-    errors, cut = text.count("\ufffd"), text.endswith("\ufffd")
+def _utf_16(data: bytes, declared: str) -> str:
+    """The UTF-16 that `data` without a mark are, or "": by their zeros, or as the header says where they have any."""
+    if b"\0" not in data:
+        return ""
+    found = utf_16_without_mark(data)
+    named = python_codec(declared)
+    if not found and named in UTF_16 and "\ufffd" not in data[: len(data) // 2 * 2].decode(named, "replace"):
+        return named
+    return found
+
+
+def _faulty_utf8(data: bytes) -> str | None:
+    """`data` as UTF-8 with some faults, or None: one in SOUND_PER_ERROR characters beyond ASCII, or a character that
+    is cut at the end, as a crawl's limit does it. Other encodings have hardly any sound character."""
+    text = _SURROGATES.sub(_joined, data).decode("utf-8", "replace")
+    errors = text.count("\ufffd")
     sound = len(text) - errors - len(text.encode("ascii", "ignore"))
-    if errors == (faults if cut else 0) or errors * SOUND_PER_ERROR <= sound:
-        return text[:-1] if cut else text
-    return None
+    if errors * SOUND_PER_ERROR > sound and not (errors == 1 and sound and _cut(data)):
+        return None
+    return _without_cut(text)
 
 
-def _lenient(data: bytes, name: str) -> str:
-    """`data` under `name` with what is undefined there replaced: by C1 controls in windows code pages, else U+FFFD."""
-    return data.decode(name, "c1-controls" if name in SINGLE_BYTE else "replace")
+def _joined(found: re.Match[bytes]) -> bytes:
+    # CESU-8 (Unicode Technical Report 26), as some data bases export it: two surrogates for what UTF-8 has in one piece
+    return found[0].decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass").decode("utf-16-le").encode()
 
 
-def _c1_controls(error: UnicodeError) -> tuple[str, int]:
-    # The standard's index maps the holes of windows-125x to the controls of the same number; cleaning removes them.
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    holes = error.object[error.start : error.end]
-    return "".join(chr(byte) if byte < 0xA0 else "\ufffd" for byte in holes), error.end
+def _cut(data: bytes) -> bool:
+    """Whether UTF-8 ends inside a character."""
+    try:
+        data[-4:].decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False
 
 
-codecs.register_error("c1-controls", _c1_controls)
+def _without_cut(text: str) -> str:
+    return text.removesuffix("\ufffd")

@@ -12,6 +12,7 @@ from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.extract.blocks.extract_blocks import extract_blocks
 from refinery.transforms.extract.blocks.model import load_model
 from refinery.transforms.extract.charset import decode_page, utf8_or_text
+from refinery.transforms.extract.charsets.twice import repaired, repaired_page
 from refinery.transforms.extract.clean_text import clean_text
 from refinery.transforms.extract.time_limit import call_within
 from refinery.transforms.extract.trafilatura_engine import extract_trafilatura
@@ -44,6 +45,8 @@ class ExtractParams(Params):
     seconds: Annotated[float, Field(gt=0)] = 10.0
     """trafilatura's time for a page; a page near it may be dropped on one machine and kept on another, so it is far
     above what real pages take"""
+    repair_encoding: bool = True
+    """paragraphs that were encoded twice (`â€™` for `’`) are repaired as `ftfy.fix_encoding` does it, nothing else"""
     min_chars: Positive = 1
     """characters that a cleaned text must have"""
     max_raw_bytes: Positive = 10_000_000
@@ -63,12 +66,16 @@ def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop
     if raw.is_html:
         # Text loses its lone surrogates, which no parser takes.
         page = utf8_or_text(content, raw.charset) if isinstance(content, bytes) else content.encode("utf-8", "ignore")
+        if params.repair_encoding:
+            page = repaired_page(page)
         main = _main_text(page, raw.url, params)
         if isinstance(main, Drop):
             return main
         text = main
     else:
         text = decode_page(content, raw.charset, is_html=False) if isinstance(content, bytes) else content
+    if params.repair_encoding:  # before cleaning, which removes the controls that half of such text consists of
+        text = repaired(text)
     # Of pages the engine `blocks` has collapsed all runs of spaces but those of code and empty cells.
     text = clean_text(text, from_html=raw.is_html and params.engine != "blocks")
     if len(text) < params.min_chars:
@@ -110,7 +117,7 @@ def weights_files(params: ExtractParams) -> tuple[str, ...]:
 
 EXTRACT = Stage(
     name="extract",
-    version=6,
+    version=7,
     summary="Turn raw pages and records into cleaned documents: main text only where they are HTML.",
     params=ExtractParams,
     judge=extract_document,
@@ -118,7 +125,7 @@ EXTRACT = Stage(
     files=weights_files,
     optional=False,
     notes=PAGE_NOTES,
-    libraries=("justext", "lxml", "resiliparse", "trafilatura"),
+    libraries=("ftfy", "justext", "lxml", "resiliparse", "trafilatura"),
     reasons=(
         Reason(
             "empty",

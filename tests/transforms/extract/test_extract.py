@@ -271,3 +271,16 @@ def test_a_pipeline_extracts_and_drops() -> None:
     params = pickle.loads(pickle.dumps(ExtractParams()))  # noqa: S301
     [kept] = run_and_collect(lambda pipeline: [pipeline | beam.Create(raws) | EXTRACT(params)])
     assert [doc.text for doc in kept] == [text_of(PAGE)]
+
+
+@pytest.mark.parametrize("engine", ["blocks", "trafilatura"])
+@pytest.mark.parametrize("codec", ["latin-1", "cp1252"])
+def test_text_that_was_encoded_twice_is_repaired_before_controls_go(engine: str, codec: str) -> None:
+    right = f"{SENTENCES[0]} It’s a café – “naïve”, they’re told."
+    wrong = "".join(bytes([byte]).decode(codec, "ignore") or chr(byte) for byte in right.encode())
+    page = PAGE.replace(SENTENCES[0], wrong)
+    for content in (page, page.encode()):
+        assert right in text_of(content, engine=engine)
+        assert right not in text_of(content, engine=engine, repair_encoding=False)
+    assert text_of(wrong, is_html=False) == right
+    assert "â" in text_of(wrong, is_html=False, repair_encoding=False)

@@ -1,0 +1,115 @@
+"""Which encoding bytes are in that are no UTF-8: the one under which their words are most probable in some language.
+
+The model is a mixture: P(bytes) = max over encodings e and languages l of P(e) P(l | ASCII words around) P(words | l),
+with the words that hold bytes above 7F, decoded by e (`letters`). So a Polish name in an English page is judged as
+Polish, and a letter that stands alone by the language of its sentence. What a page declares is evidence as any other:
+it makes an encoding e^8 times as likely. P(e) goes by how common encodings are on the web (W3Techs' ranks).
+
+Others do less: Firefox (chardetng) scores pairs of letters under all single-byte encodings but those of the Macintosh
+and believes every label; uchardet, chardet and charset-normalizer look at no words around.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+from resiliparse.parse.encoding import detect_encoding
+
+from refinery.transforms.extract.charsets.decoders import decode_as
+from refinery.transforms.extract.charsets.labels import MULTI_BYTE, SINGLE_BYTE, python_codec
+from refinery.transforms.extract.charsets.letters import RARE, UNIT, Vector, folded, log_probabilities, turns
+
+SAMPLE = 2_000  # bytes of different words; more change nothing
+WINDOW = 120  # bytes before and behind such a word that tell the language
+WINDOWS = 60
+SOUND_PER_ERROR = 10  # a multi-byte encoding fits with one error in so many characters
+
+DECLARED = 10 * UNIT
+DETECTED = 3 * UNIT
+_TURN = 4 * UNIT
+_UNDEFINED = 12 * UNIT  # a byte that a single-byte encoding lacks; in others it is a fault like any
+_AROUND, _AROUND_MOST = 2, 10 * UNIT  # half the evidence of ASCII words, which are no independent letters; its limit
+_PRIOR = {
+    **dict.fromkeys(["cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874", "koi8-r"], -1),
+    **dict.fromkeys(["iso8859-2", "iso8859-5", "iso8859-6", "iso8859-7", "iso8859-8", "iso8859-15", "koi8-u"], -2),
+    **dict.fromkeys(["cp866", "mac-roman", "mac-cyrillic", "iso8859-13"], -3),
+    **dict.fromkeys(["iso8859-3", "iso8859-4", "iso8859-16"], -4),
+    **dict.fromkeys(["iso8859-10", "iso8859-14"], -6),
+}
+# In the order that wins ties: two encodings under which a text is the same.
+CANDIDATES = (
+    "cp1252",
+    *sorted(SINGLE_BYTE - {"cp1252"}, key=lambda name: (-_PRIOR.get(name, 0), name)),
+    *sorted(MULTI_BYTE - {"utf-16-le", "utf-16-be", "iso2022_jp"}),
+)
+_FOREIGN = re.compile(rb"[\x80-\xff][^\t\n\x0c\r <>]{0,200}")
+_BEFORE = re.compile(rb"[^\t\n\x0c\r <>]{0,24}$")
+_MARKUP = re.compile(rb"<[^<>]*>?|&#?\w{1,10};?|[\x00-\x20]+")
+_NOT_ASCII = re.compile(rb"[^ ]*[\x80-\xff][^ ]*")
+
+
+def guess(data: bytes, declared: Sequence[str]) -> str:
+    """The encoding of `data`, which hold bytes above 7F: one of CANDIDATES or `declared`.
+
+    Cost: a search for bytes above 7F, and some 3 ms where there are 2 kB of such words.
+    """
+    words, around = _words(data)
+    language = _around(around)
+    texts: dict[str, int] = {}
+    detected = python_codec(detect_encoding(data, max_len=1 << 17, from_html_meta=False) or "")
+    best, most = "cp1252", -(1 << 60)
+    for name in (*declared, *CANDIDATES):
+        text = _decoded(words, name)
+        if text is None:
+            continue
+        if text not in texts:
+            undefined = text.count("\ufffd") if name in SINGLE_BYTE else 0
+            likeliest = int((log_probabilities(folded(text)) + language).max())
+            texts[text] = likeliest - _TURN * turns(text) - _UNDEFINED * undefined
+        score = texts[text] + UNIT * _PRIOR.get(name, 0) + DECLARED * (name in declared) + DETECTED * (name == detected)
+        if score > most:
+            best, most = name, score
+    return best
+
+
+def _words(data: bytes) -> tuple[bytes, bytes]:
+    """Different words of `data` with bytes above 7F, and what stands around some of them; both with spaces between."""
+    words: dict[bytes, None] = {}
+    around: list[bytes] = []
+    size = end = 0
+    for found in _FOREIGN.finditer(data):
+        before = data[max(end, found.start() - 24) : found.start()]
+        word = _BEFORE.search(before)
+        whole = (word[0] if word else b"") + found[0]
+        if found.start() >= end and len(around) < WINDOWS:
+            around.append(data[max(end, found.start() - WINDOW) : found.end() + WINDOW])
+        end = found.end()
+        if whole not in words:
+            words[whole] = None
+            size += len(whole)
+            if size >= SAMPLE:
+                break
+    return b" ".join(words), b" ".join(around)
+
+
+def _around(around: bytes) -> Vector:
+    """What ASCII words say of the language: a logarithm for each, 0 for the likeliest, none below a limit."""
+    plain = _NOT_ASCII.sub(b" ", _MARKUP.sub(b" ", around)).decode("ascii", "ignore")
+    words = " ".join(dict.fromkeys(plain.split()))
+    if not words:
+        return RARE
+    found = log_probabilities(folded(words)) // _AROUND
+    evidence: Vector = np.maximum(found - found.max(), -_AROUND_MOST) + RARE
+    return evidence
+
+
+def _decoded(words: bytes, name: str) -> str | None:
+    """The words under an encoding, or None where it does not fit them."""
+    text = decode_as(words, name)
+    errors = text.count("\ufffd")
+    if errors and name in MULTI_BYTE:
+        sound = len(text) - errors - len(text.encode("ascii", "ignore"))
+        if sound == 0 or (name != "utf-8" and errors * SOUND_PER_ERROR > sound):
+            return None
+    return unicodedata.normalize("NFC", text)

@@ -1,0 +1,244 @@
+"""How likely a text is in a language: pairs of letters, counted in 61 languages that legacy encodings were made for.
+
+P(b after a) in a language is (pairs(a, b) + 12 P(b)) / (count(a) + 12), Dirichlet smoothing (Zhai and Lafferty, SIGIR
+2001), with P(b) of the language for letters and of all languages for signs, which a small text has by accident. What
+typographers set for ASCII's quotation marks, dashes and dots counts as these, digits are one sign, case is another
+matter (`turns`). Of Chinese, Japanese and Korean, single characters count: the common ones that the national standards
+put first (JIS X 0208, GB 2312, Big5, KS X 1001) by their frequency, the others by their level.
+
+The counts are in `letters.npy`, made by `python -m refinery.pipelines.training.letters`.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+COUNTS = "letters.npy"
+# ISO 639-3; macrolanguages where the standard has them. The second group is written on few pages of legacy encodings.
+_COMMON = (
+    "ara bel bul cat ces dan deu ell eng est fas fin fra heb hrv hun isl ita jpn kor lav lit mkd nld nor pol por ron "
+    "rus slk slv spa sqi srp swe tha tur ukr vie zho"
+)
+_RARE = "afr bre cym epo eus fao fry gla gle glg hsb ind lat ltz mlt oci roh sme swa urd yid"
+LANGUAGES = (*_COMMON.split(), *_RARE.split())
+IDEOGRAPHIC = ("jpn", "kor", "zho")
+
+_SMOOTHING = 12.0
+_RARE_COST = 2
+_MIXED = 0.001  # an ideograph beside a letter of an alphabet
+_HELD = 1 << 15
+# Probabilities of what no text had: a letter of another script and of the language's own, a sign, no character at all.
+_UNKNOWN_LETTER, _OWN_SCRIPT, _UNKNOWN_SIGN, _NO_CHARACTER = 3e-7, 1e-5, 1e-6, 1e-8
+_POINT = 2e-3  # a mark on a letter of the same script
+_FAULT = 1e-4  # U+FFFD: a byte that is wrong
+_SIGNS = {
+    **dict.fromkeys("®™€₪₽₫£±²³½¼¾·×¿¡¤¢¥µ¬¦†‡¶\xad", 1e-4),
+    **dict.fromkeys("°ºª§©", 5e-4),
+    **dict.fromkeys("\xa0\u200c\u200d\u200e\u200f", 1e-3),  # spaces, joiners and marks of direction
+}
+_ANYWHERE = "\ufffd\u200c\u200d\u200e\u200f"
+_WITHIN_WORDS = "’ʼ·‐‑\xad\u200c\u200d\u200e\u200f"
+_ONE_FORM = str.maketrans(
+    {
+        **dict.fromkeys("“”„‟«»‹›", '"'),
+        **dict.fromkeys("‘’‚‛", "'"),
+        **dict.fromkeys("–—‑‐", "-"),
+        **dict.fromkeys("•·", "*"),
+        **dict.fromkeys("123456789\t\n\r\f", "0") | dict.fromkeys("\t\n\r\f", " "),
+        "…": ".",
+    }
+)
+
+UNIT = 256  # logarithms are whole numbers of 1/256, so that sums are the same on every machine
+Vector = NDArray[np.int32]
+
+
+def folded(text: str) -> str:
+    """`text` in the form that is counted: small letters, one digit, plain quotation marks, spaces around it."""
+    return f" {' '.join(text.lower().translate(_ONE_FORM).split(' '))} "
+
+
+def turns(text: str) -> int:
+    """How often a small letter is followed by a capital, where one of them is outside ASCII, and how often a sign
+    outside ASCII stands between two letters, or a capital before a word that begins with one. Words do not do that;
+    letters that were taken for others do."""
+    count = 0
+    for at, sign in enumerate(text):
+        if sign.isascii() or sign in _WITHIN_WORDS:
+            continue
+        before, behind = text[at - 1 : at], text[at + 1 : at + 2]
+        if not _is_letter(sign):
+            count += before.isalpha() and behind.isalpha() and sign != "\ufffd"
+        elif sign.isupper():
+            small = text[at + 2 : at + 3]
+            count += before.islower() or (
+                not before.isalpha() and behind.isupper() and behind.isascii() and small.islower()
+            )
+        elif sign.islower():
+            count += behind.isupper() and behind.isascii()
+    return count
+
+
+def log_probabilities(text: str) -> Vector:
+    """For each of LANGUAGES, the logarithm of the probability of a `folded` text, in 1/UNIT. Linear."""
+    pairs = Counter(pairwise(text))
+    if not pairs:
+        return np.zeros(len(LANGUAGES), np.int32)
+    rows = load().rows(list(pairs))
+    weighed: Vector = np.fromiter(pairs.values(), np.int32, len(pairs)) @ rows
+    return weighed
+
+
+class Letters:
+    """Counts of letters and of pairs by language, made probabilities."""
+
+    def __init__(self, counts: NDArray[np.uint16]) -> None:
+        """counts: rows of language, letter, next letter (0: of the letter alone) and how often."""
+        languages, former, later, times = (counts[:, column] for column in range(4))
+        alone = later == 0
+        letters = np.unique(former[alone])
+        self._row = {chr(code): row for row, code in enumerate(letters.tolist())}
+        single = np.zeros((len(letters), len(LANGUAGES)), np.float64)
+        single[np.searchsorted(letters, former[alone]), languages[alone]] = times[alone]
+        total = single.sum(0)
+        pooled = single.sum(1, keepdims=True) / total.sum()
+        scripts = [_script(chr(code)) for code in letters.tolist()]
+        self._scripts = {
+            script: single[[row for row, other in enumerate(scripts) if other == script]].sum(0) * 4 > total
+            for script in dict.fromkeys(scripts)
+            if script
+        }
+        is_letter = np.array([_is_letter(chr(code)) for code in letters.tolist()])[:, None]
+        least = np.array([self._unknown_letter(script) for script in scripts])
+        own = np.maximum(single / (total + 600), least)
+        self._probability = np.where(is_letter, own, np.maximum((own + pooled) / 2, _UNKNOWN_SIGN))
+        for column, name in enumerate(LANGUAGES):
+            if name in IDEOGRAPHIC:
+                for code, row in zip(letters.tolist(), range(len(letters)), strict=True):
+                    level = _level(chr(code), name)
+                    if level:
+                        self._probability[row, column] = (single[row, column] + total[column] * level) / (
+                            2 * total[column]
+                        )
+        self._single = np.where(is_letter, single, 0.0)  # behind a sign, anything may follow
+        keys = former[~alone].astype(np.int64) << 16 | later[~alone]
+        pairs = np.unique(keys)
+        self._pair_row = {(chr(key >> 16), chr(key & 0xFFFF)): row for row, key in enumerate(pairs.tolist())}
+        self._pairs = np.zeros((len(pairs), len(LANGUAGES)), np.float32)
+        self._pairs[np.searchsorted(pairs, keys), languages[~alone]] = times[~alone]
+        self._counts_before = single
+        self._held: dict[tuple[str, str], int] = {}
+        self._logarithms = np.zeros((_HELD, len(LANGUAGES)), np.int32)
+
+    def rows(self, pairs: list[tuple[str, str]]) -> Vector:
+        """A row of logarithms for each pair. The last _HELD that were asked for are held."""
+        held = self._held
+        if len(held) + len(pairs) > _HELD:
+            held.clear()
+        if len(pairs) > _HELD:
+            return np.array([self._log_pair(*pair) for pair in pairs])
+        for pair in pairs:
+            if pair not in held:
+                self._logarithms[len(held)] = self._log_pair(*pair)
+                held[pair] = len(held)
+        return self._logarithms[[held[pair] for pair in pairs]]
+
+    def _log_pair(self, former: str, later: str) -> Vector:
+        """log P(later after former) by language, in 1/UNIT."""
+        probability = self._of(later)
+        row = self._row.get(former)
+        pair = self._pair_row.get((former, later))
+        if pair is not None and row is not None:
+            before = self._counts_before[row]
+            probability = (self._pairs[pair] + _SMOOTHING * probability) / (before + _SMOOTHING)
+        elif later in _ANYWHERE:
+            pass
+        elif unicodedata.category(later) == "Mn":  # points of Hebrew and Arabic, which most texts do without
+            probability = np.maximum(probability, np.where(probability >= _OWN_SCRIPT, _POINT, 0.0))
+        elif _ideograph(later) or _ideograph(former):
+            if former.isalpha() and later.isalpha() and min(former, later) < "\u2e80":
+                probability = probability * _MIXED
+        elif row is not None:
+            probability = _SMOOTHING * probability / (self._single[row] + _SMOOTHING)
+        logarithms: Vector = np.rint(np.log(probability) * UNIT).astype(np.int32)
+        return logarithms
+
+    def _unknown_letter(self, script: str) -> NDArray[np.float64]:
+        own = self._scripts.get(script)
+        return np.full(len(LANGUAGES), _UNKNOWN_LETTER) if own is None else np.where(own, _OWN_SCRIPT, _UNKNOWN_LETTER)
+
+    def _of(self, sign: str) -> NDArray[np.float64]:
+        row = self._row.get(sign)
+        if row is not None:
+            return np.maximum(self._probability[row], _SIGNS.get(sign, 0.0))  # type: ignore[no-any-return]
+        if _full_width(sign):
+            return np.array([2e-5 if name in IDEOGRAPHIC else _UNKNOWN_SIGN for name in LANGUAGES])
+        if sign in _SIGNS:
+            return np.full(len(LANGUAGES), _SIGNS[sign])
+        if _is_letter(sign):
+            levels = [_level(sign, name) / 2 if name in IDEOGRAPHIC else 0.0 for name in LANGUAGES]
+            likeliest: NDArray[np.float64] = np.maximum(np.array(levels), self._unknown_letter(_script(sign)))
+            return likeliest
+        if sign == "\ufffd":
+            return np.full(len(LANGUAGES), _FAULT)
+        return np.full(len(LANGUAGES), _SIGNS.get(sign, _UNKNOWN_SIGN if _is_sign(sign) else _NO_CHARACTER))
+
+
+@cache
+def load() -> Letters:
+    """The shipped counts, once a process (4 MB)."""
+    with files(__package__).joinpath(COUNTS).open("rb") as stream:
+        return Letters(np.load(stream))
+
+
+RARE: Vector = np.array([0 if name in _COMMON.split() else -_RARE_COST * UNIT for name in LANGUAGES], np.int32)
+
+
+def _is_letter(sign: str) -> bool:
+    return sign.isalpha() or unicodedata.category(sign)[0] == "M"
+
+
+def _script(sign: str) -> str:
+    """The first word of a letter's name, which is its script: "LATIN". "" for ideographs and what is no letter."""
+    return unicodedata.name(sign, "").split(" ")[0] if _is_letter(sign) and not _ideograph(sign) else ""
+
+
+def _full_width(sign: str) -> bool:
+    """Forms and signs of East Asian typography, circled numbers and half-width letters among them."""
+    return (
+        "\u2460" <= sign <= "\u24ff" or "\u3000" <= sign <= "\u303f" or "\u3200" <= sign <= "\u33ff" or sign > "\uff00"
+    )
+
+
+def _is_sign(sign: str) -> bool:
+    return unicodedata.category(sign) not in ("Cc", "Co", "Cn", "Cs") and sign != "\ufffd"
+
+
+def _ideograph(sign: str) -> bool:
+    return "\u2e80" <= sign <= "\u9fff" or "\uac00" <= sign <= "\ud7a3" or "\uf900" <= sign <= "\ufaff"
+
+
+# For each language, the standards whose first level holds what is common: lead bytes of it, and how many there are.
+_LEVELS: dict[str, Sequence[tuple[str, int, int, float]]] = {
+    "jpn": (("euc_jp", 0xB0, 0xCF, 1e-4),),
+    "kor": (("euc_kr", 0xB0, 0xC8, 2e-4), ("euc_kr", 0xCA, 0xFD, 1e-6)),
+    "zho": (("gb2312", 0xB0, 0xD7, 1e-4), ("big5", 0xA4, 0xC6, 1e-4)),
+}
+
+
+@lru_cache(1 << 14)
+def _level(sign: str, language: str) -> float:
+    """The probability of an ideograph or a syllable in a language that nothing but its level is known of."""
+    if not _ideograph(sign) or not sign.isalpha():
+        return 0.0
+    for codec, first, last, probability in _LEVELS[language]:
+        code = sign.encode(codec, "ignore")
+        if len(code) == 2 and first <= code[0] <= last:
+            return probability
+    return 3e-6 if not "\uac00" <= sign <= "\ud7a3" or language == "kor" else 0.0
