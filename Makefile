@@ -41,7 +41,7 @@ define borrow
 	    > $$($(1)/bin/python -c "import site; print(site.getsitepackages()[0])")/venv.pth
 endef
 
-.PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-torch test-frameworks \
+.PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all soak test-torch test-frameworks \
     test-cards test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
@@ -58,6 +58,11 @@ test: $(VENV)/.installed
 # Every cell of every matrix, every size in full: docs/testing.md.
 test-all: $(VENV)/.installed
 	REFINERY_TESTS=all $(BIN)/python -m pytest -n 3 --dist worksteal
+
+# Whether a run keeps every document at a size and a load that hurt: 2.7 GB of text five times, beside four busy
+# processes. Some hours on two cores, 12 GB of disk in out/soak; any lost document, and any byte that differs, fails.
+soak: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.growth --folder out/soak --sizes 2.7e9 --repeat 5 --load 4
 
 # No credential in any file, no misconfiguration in terraform/. Continuous integration runs it.
 audit: $(VENV)/.installed $(AUDIT)/.installed

@@ -1,15 +1,17 @@
 """How time, processor time and memory of a run grow with its text: `refinery refine` on 149 MB, 655 MB, 2.7 GB
 
-    python -m benchmarks.growth DOCS.jsonl.gz --folder /tmp/growth --sizes 149e6 655e6 2.7e9 --workers 2
+    python -m benchmarks.growth [DOCS.jsonl.gz] --folder out/growth --sizes 149e6 655e6 2.7e9 --workers 2
 
-DOCS.jsonl.gz: documents with a field `text`, cut at 8,000 characters. What is beyond them is made of the same documents
-with their words in another order, so that hardly a document is a copy. Every stage of the web recipe runs but language
+DOCS.jsonl.gz: documents with a field `text`; without it, this project's own sources and pages. They are cut at 8,000
+characters; what is beyond them is made of the same documents with their words in another order, so that hardly a
+document is a copy. Every stage of the web recipe runs but language
 and heuristics, which would drop what is out of order; the tokenizer is learned first, on the smallest size.
 
 For each size a line: wall seconds, processor seconds of the workers and of the launcher beside them, and the peak of
 the PSS of all processes, sampled twice a second, by phase. --load: so many busy processes beside it. --repeat: how
 often each size runs; every run must write the same bytes, else the script fails. --series FILE: all samples, for a
-curve.
+curve. --flush-ms N: let Beam's data channels flush by time in the launcher, which loses what is written meanwhile
+(docs/beam-data-loss.md): a run must come through even so.
 """
 
 import argparse
@@ -33,6 +35,8 @@ import zstandard
 CUT = 8_000  # characters
 PART = 40_000_000  # characters of text in one input file
 SAMPLE_SECONDS = 0.5
+ROOT = Path(__file__).parents[1]
+OWN = [ROOT / name for name in ("docs", "loader", "pipelines", "transforms", "tests")]
 PHASES = ("clean", "dedup", "shards", "publish")
 RECIPE = """\
 name: growth
@@ -43,10 +47,28 @@ heuristics: null
 """
 
 
-def documents(path: Path, characters: int) -> Iterator[str]:
-    """Texts of that many characters together: the file's own, then these with their words shuffled, again and again."""
+# `refinery`, with the limit of the launcher's timed flush set again after the runner has switched it off.
+FLUSHING = """
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
+from refinery.pipelines.commands.command_line import main
+from refinery.pipelines.runners import local_runner
+worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = {milliseconds}
+main()
+"""
+
+
+def texts_of(path: Path | None) -> list[str]:
+    """The documents of a file, or those of this project."""
+    if path is None:
+        files = (each for pattern in ("*.py", "*.md", "*.c") for folder in OWN for each in folder.rglob(pattern))
+        return [each.read_text() for each in sorted(files)]
     with gzip.open(path, "rt") as lines:
-        texts = [json.loads(line)["text"] for line in lines]
+        return [json.loads(line)["text"] for line in lines]
+
+
+def documents(path: Path | None, characters: int) -> Iterator[str]:
+    """Texts of that many characters together: those given, then these with their words shuffled, again and again."""
+    texts = texts_of(path)
     cut = [text[at : at + CUT] for text in texts for at in range(0, len(text), CUT)]
     rng = np.random.default_rng(0)
     made, copy = 0, 0
@@ -62,7 +84,7 @@ def documents(path: Path, characters: int) -> Iterator[str]:
         copy += 1
 
 
-def write_corpus(path: Path, characters: int, folder: Path) -> int:
+def write_corpus(path: Path | None, characters: int, folder: Path) -> int:
     """The documents as files of a folder; how many they are. What is there already is kept."""
     done = folder / "done"
     if done.exists():
@@ -170,10 +192,11 @@ def digest(prefix: Path) -> str:
     return whole.hexdigest()
 
 
-def run(recipe: Path, prefix: Path, workers: int, series: IO[str] | None) -> Measured:
-    """One run from nothing. Raises RuntimeError where it fails."""
+def run(recipe: Path, prefix: Path, workers: int, series: IO[str] | None, flush: int = 0) -> Measured:
+    """One run from nothing. flush: milliseconds of the timed flush, 0 for none. Raises RuntimeError where it fails."""
     shutil.rmtree(prefix, ignore_errors=True)
-    command = [sys.executable, "-m", "refinery", "refine", str(recipe), "--output", str(prefix), "--quiet"]
+    program = ["-c", FLUSHING.format(milliseconds=flush)] if flush else ["-m", "refinery"]
+    command = [sys.executable, *program, "refine", str(recipe), "--output", str(prefix), "--quiet"]
     with (prefix.parent / f"{prefix.name}.log").open("wb") as log:
         process = subprocess.Popen([*command, "--workers", str(workers)], stdout=log, stderr=log)
         measured = watch(process, prefix / "work", series)
@@ -184,12 +207,13 @@ def run(recipe: Path, prefix: Path, workers: int, series: IO[str] | None) -> Mea
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("documents", type=Path)
+    parser.add_argument("documents", type=Path, nargs="?")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--sizes", type=float, nargs="+", default=[149e6, 655e6, 2.7e9], help="characters of text")
     parser.add_argument("--workers", type=int, nargs="+", default=[2])
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--load", type=int, default=0, metavar="N", help="busy processes beside each run")
+    parser.add_argument("--flush-ms", type=int, default=0, metavar="N")
     parser.add_argument("--series", type=Path)
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
@@ -213,7 +237,7 @@ def main() -> None:
             for workers in args.workers:
                 for _ in range(args.repeat):
                     prefix = args.folder / "corpus"
-                    found = run(recipe, prefix, workers, series)
+                    found = run(recipe, prefix, workers, series, args.flush_ms)
                     digests.add(digest(prefix))
                     share = found.launcher / max(0.01, found.worker_seconds)
                     peaks = ", ".join(f"{name} {peak >> 20:,}" for name, peak in found.peaks.items())
