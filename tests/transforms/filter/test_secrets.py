@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
-from refinery.transforms.filter.secret_types.find import TOKENS
+from refinery.transforms.filter.secret_types.tokens import TOKENS
 from refinery.transforms.filter.secret_types.rules import Token, has_github_checksum
 from refinery.transforms.filter.secrets_stage import RULES, SECRETS, SecretsParams, find_secrets, redact_secrets
 from tests.beam import make_document, run_and_collect

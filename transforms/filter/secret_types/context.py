@@ -16,22 +16,27 @@ import re2
 Kind = Literal["password", "secret", "key"]
 
 
-def _compile(pattern: bytes) -> Any:
+def compile_bytes(pattern: bytes) -> Any:
+    """A linear-time pattern over bytes."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = 64 << 20
     return re2.compile(pattern, options)
 
 
 # The last words of a name, in lower case, and what they make of it.
 PASSWORD = re.compile(
-    r"(?:pass?w(?:o?r?d|rd|sd)s?|passs?phrase|passcode|p[as]{0,3}s?s?wo?r?s?d|pwd?|pass|psw|pin_?code)$", re.ASCII
+    r"(?:pass?w(?:o?r?d|rd|sd)s?|passs?phrase|passcode|p[as]{0,3}s?s?wo?r?s?d|pwd?|pass|psw|pin_?code"
+    r"|passwort|kennwort|passord|contrasen[iy]?a|contrasenya|clave|senha|passe|mdp|parola|haslo|heslo|geslo|jelszo|sifre"
+    r"|wachtwoord|losenord|adgangskode|kodeord|salasana|parool|lozinka|zaporka|sandi)$",
+    re.ASCII,
 )
 SECRET = re.compile(
     r"(?:secrets?|tokens?|credentials?|creds?|api_?keys?|auth_?keys?|access_?keys?|secret_?keys?|private_?keys?|auth"
     r"|oauth|bearer|authorization|authentication|pat|jwt|dsn|secret_?key_?base|passin|passout|client_?srt)$",
     re.ASCII,
 )
-KEY = re.compile(r"keys?$", re.ASCII)
+KEY = re.compile(r"(?:keys?|salt|pepper|(?<![a-z])api|serial|licen[cs]e)$", re.ASCII)
 NOT_PASS = re.compile(r"(?:by|com|tres|sur|over|under|im|en)pass$", re.ASCII)
 _TAIL = "value val str string text data base64 b64 hex env default prod production dev old new raw plain"
 _PUBLIC = "public pub csrf xsrf pubkey publickey schema primary foreign index sort partition cache"
@@ -56,26 +61,33 @@ rules that look for the provider's name before an assignment; softlayer, sl, ibm
 NEVER = frozenset(_NEVER.split())
 """values that are no password"""
 
-HEX = _compile(rb"(?:0x)?[0-9a-fA-F]+")
-UUID = _compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-zA-Z]{4}-){3}[0-9a-zA-Z]{12}")
-EXAMPLE = _compile(
+_EXAMPLES = b"""
+password passwd pass pwd secret token user username test changeme changeit x xx xxx yyy port pw hostname host
+"""
+EXAMPLES = frozenset(_EXAMPLES.split())
+"""passwords of examples in addresses and calls"""
+
+HEX = compile_bytes(rb"(?:0x)?[0-9a-fA-F]+")
+UUID = compile_bytes(rb"[0-9a-fA-F]{8}-(?:[0-9a-zA-Z]{4}-){3}[0-9a-zA-Z]{12}")
+EXAMPLE = compile_bytes(
     rb"(?i)example|placeholder|redacted|your_?-?(?:key|token|secret|api|pass|own|real)|xxxx|\*\*\*|\.\.\.|____"
     rb"|abcdefghijklm|000000"
     rb"|(?:key|token|secret|password|value)_?-?here"
 )
-PLACEHOLDER = _compile(
+PLACEHOLDER = compile_bytes(
     rb"(?i)sample|change_?-?me|changeit|your|insert|dummy|fake|replace|todo|not_?real|some_?(?:key|token|secret|pass)|(?:key|token|secret|password|value)_?here"
     rb"|my_?-?(?:key|token|secret|pass|super|client)|foobar|lorem|enc\(|deadbeefdead|test_?-?(?:key|token|secret|pass)"
 )
 # References to a variable, a template, a function: the secret is elsewhere.
-REFERENCE = _compile(
-    rb"[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|^\{[A-Za-z_0-9]*\}?$"
+REFERENCE = compile_bytes(
+    rb"^\*[A-Za-z]|[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|^\{[A-Za-z_0-9]*\}?$"
     rb"|^@[A-Za-z_]+@$|\(\)|^\\\$|^&[A-Za-z]|://|^vault:|^!"
 )
-PATH = _compile(rb"(?:[./~]|[A-Za-z]:\\)?(?:[\w.-]*/)+[\w.-]*\.[A-Za-z]{2,5}$|^[./~]|^[A-Za-z]:\\")
-DOTTED = _compile(rb"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+")
-VERSION = _compile(rb"v?[0-9]+(?:\.[0-9]+)+(?:[-_.+][\w.]+)*")
-DATE = _compile(rb"[0-9T:./+Z-]+")
+PATH = compile_bytes(rb"(?:[./~]|[A-Za-z]:\\)?(?:[\w.-]*/)+[\w.-]*\.[A-Za-z]{2,5}$|^[./~]|^[A-Za-z]:\\")
+DOTTED = compile_bytes(rb"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+")
+PRODUCT_KEY = compile_bytes(rb"(?:[A-Z0-9]{4,6}-){3,7}[A-Z0-9]{4,6}")
+VERSION = compile_bytes(rb"v?[0-9]+(?:\.[0-9]+)+(?:[-_.+][\w.]+)*")
+DATE = compile_bytes(rb"[0-9T:./+Z-]+")
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
 
 
@@ -176,6 +188,8 @@ def judge_value(kind: Kind, value: bytes, quoted: bool) -> bool:
         found = is_password(value, quoted)
     elif len(value) == 36 and UUID.fullmatch(value):
         found = kind == "secret"
+    elif PRODUCT_KEY.fullmatch(value) and len(set(value)) > 7:
+        found = True
     else:
         long_enough = len(value) >= (16 if kind == "key" else 8)
         found = long_enough and is_random(value, kind == "key" and len(value) < 32) and not PATH.search(value)

@@ -2,17 +2,36 @@
 
 Prefixes are matched as providers publish them; lengths and alphabets are facts that well-kept scanners collect:
 gitleaks (MIT; config/gitleaks.toml), detect-secrets (Apache-2.0; detect_secrets/plugins), CredSweeper (MIT;
-credsweeper/rules/config.yaml). Patterns are RE2 over UTF-8 bytes; group 1, where there is one, is what is secret.
+credsweeper/rules/config.yaml), TruffleHog (AGPL-3.0; pkg/detectors). Patterns are RE2 over UTF-8 bytes; group 1, where
+there is one, is what is secret.
 """
 
 import base64
 import binascii
 import json
+import re
 import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
+WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 ALNUM = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+class Rule(NamedTuple):
+    """A rule by name, for pages and switches."""
+
+    name: str
+    what: str
+    source: str
+
+
+class Found(NamedTuple):
+    """data[start:end] is a secret of that rule; byte offsets."""
+
+    start: int
+    end: int
+    rule: str
 
 
 class Token(NamedTuple):
@@ -50,6 +69,14 @@ def is_jwt(token: bytes) -> bool:
         return header.startswith((b'{"alg"', b'{"typ"'))
 
 
+JWK_MEMBER = re.compile(rb"\"[dk]\"\s*:\s*\"[A-Za-z0-9_-]{16}")
+
+
+def is_jwk(token: bytes) -> bool:
+    """Whether base64 holds a private or a symmetric JSON Web Key (RFC 7517 4.1, RFC 7518 6: its member d or k)."""
+    return bool(JWK_MEMBER.search(decode_base64(token.rstrip(b"=")[: 1 << 14])))
+
+
 def is_base36_mixed(token: bytes) -> bool:
     """Letters and digits both occur: no word in capitals, no number."""
     body = token[3:]
@@ -59,6 +86,13 @@ def is_base36_mixed(token: bytes) -> bool:
 def has_digit(token: bytes) -> bool:
     """Whether there is a digit: no member of an object in code."""
     return any(48 <= byte <= 57 for byte in token)
+
+
+def is_mixed(token: bytes) -> bool:
+    """Whether digits occur with both cases, or more than two of them with one: no word, no name of something."""
+    digits = sum(48 <= byte <= 57 for byte in token)
+    both = any(65 <= byte <= 90 for byte in token) and any(97 <= byte <= 122 for byte in token)
+    return digits > 2 or (digits > 0 and both)
 
 
 def has_github_checksum(token: bytes) -> bool:
@@ -92,11 +126,13 @@ def token(
     return Token(name, what, source, pattern, tuple(anchors.encode().split()), check, hint)
 
 
-GITLEAKS, DETECT, CREDSWEEPER = "gitleaks", "detect-secrets", "CredSweeper"
+GITLEAKS, DETECT, CREDSWEEPER, TRUFFLEHOG = "gitleaks", "detect-secrets", "CredSweeper", "TruffleHog"
+ISSUER = "the issuer's own form"
 # What many grammars are made of: a UUID, letters of identifiers, of tokens, of base64.
 HEX_UUID = rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 W = rb"[A-Za-z0-9_-]"
 A = rb"[A-Za-z0-9]"
+H = rb"[0-9a-f]"
 B64 = rb"[A-Za-z0-9+/]"
 
 # Keys that Google and others publish in the documentation and examples of their kits; listed by gitleaks. Beginnings.
