@@ -132,7 +132,7 @@ ACCOUNTS = (
         TRUFFLEHOG,
         rb"pat-(?:eu|na|ap)[0-9]-" + HEX_UUID,
         "pat-eu pat-na pat-ap",
-        hint=rb"pat-(?:eu|na|ap)[0-9]-" + H + rb"{8}",
+        hint=rb"pat-(?:eu|na|ap)[0-9]-[0-9a-fA-F]{8}",
     ),
     token("instagram-token", "Instagram tokens", ISSUER, rb"IGAA[A-Za-z0-9]{80,}", "IGAA"),
     token(

@@ -88,9 +88,11 @@ def _judged(
     text = data[first:end]
     if quoted and kind != "password" and is_wordy(text):
         return
-    bare = not quoted and not loose and name_end >= 0 and is_code_name(text)
-    if bare and (is_wordy(text) or is_in_code(data, name_end, data[name_end:at], end)):
-        return
+    if not quoted and not loose and name_end >= 0 and is_code_name(text):
+        operator = data[name_end:at]
+        shell = operator == b"=" and name.isupper()  # DB_PASSWORD=admin123: of the environment
+        if (is_wordy(text) and not shell) or is_in_code(data, name_end, operator, end):
+            return
     yield Found(first, end, kind)
 
 

@@ -60,9 +60,10 @@ NETRC_HINT = rb"(?:login|account)\s+\S+\s+password\s"
 NETRC = compile_bytes(
     rb"(?:\bmachine\s+\S{1,200}\s+|\bdefault\s+)?\b(?:login|account)\s+\S{1,200}\s+password\s+([^\s\"']{3,200})"
 )
-PGPASS_HINT = rb"\w:(?:\*|[0-9]+):[^\s:/]+:[^\s:/]+:"
+PGPASS_HINT = rb"[\w*]:(?:\*|[0-9]+):[^\s:/]+:[^\s:/]+:"
 PGPASS = compile_bytes(rb"(?m)^[\w.*-]{1,128}:(?:\*|[0-9]{2,5}):[\w.*-]{1,64}:[\w.*@-]{1,64}:(\S{4,200})[ \t\r]*$")
 LINE = 400  # bytes of a call that are read
+ADDRESS = re.compile(rb"[A-Za-z._-]+@[A-Za-z.-]*")
 COMPILER_LIKE = re.compile(rb"(?:error|warning|note|info|debug)", re.IGNORECASE)
 
 
@@ -124,6 +125,6 @@ def _is_password(value: bytes, attached: bool = False) -> bool:
     """
     if value.lower() in NEVER or value.startswith((b"-", b"$", b"%", b"<", b"@")) or is_placeholder(value):
         return False
-    if value.isdigit() or (value.isalpha() and value.isupper()):
+    if value.isdigit() or ADDRESS.fullmatch(value) or (value.isalpha() and value.isupper()):
         return False
     return is_password(value, quoted=True) or (attached and value.isalpha() and len(value) >= 6)

@@ -8,6 +8,7 @@ keyword plugin and CredSweeper's filters; the thresholds are ours.
 
 import re
 from collections import Counter
+from itertools import pairwise
 from math import log2
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ def compile_bytes(pattern: bytes) -> Any:
     return re2.compile(pattern, options)
 
 
+REACH = 512  # bytes of a value that are read
 # The last words of a name, in lower case, and what they make of it.
 PASSWORD = re.compile(
     r"(?:pass?w(?:o?r?d|rd|sd)s?|passs?phrase|passcode|p[as]{0,3}s?s?wo?r?s?d|pwd?|pass|psw|pin_?code"
@@ -137,14 +139,24 @@ def changes(value: bytes) -> int:
     return sum(kinds.count(pair) for pair in CHANGES)
 
 
+ALPHABET = 10  # letters in the order of the alphabet that nobody draws by chance
+
+
 def is_example(value: bytes) -> bool:
-    """Whether a value says that it is none, or is filled with x, 0, dots or stars."""
-    return bool(EXAMPLE.search(value))
+    """Whether a value says that it is none, is filled with x, 0, dots or stars, or has a piece of the alphabet."""
+    if EXAMPLE.search(value):
+        return True
+    run = 1
+    for before, byte in pairwise(value[:REACH].lower()):
+        run = run + 1 if byte == before + 1 and byte > 97 else 1
+        if run >= ALPHABET:
+            return True
+    return False
 
 
 def is_placeholder(value: bytes) -> bool:
     """Whether a value stands for a secret: an example, a run of few characters, a reference to a variable."""
-    if EXAMPLE.search(value) or PLACEHOLDER.search(value) or REFERENCE.search(value):
+    if is_example(value) or PLACEHOLDER.search(value) or REFERENCE.search(value):
         return True
     return len(set(value)) < 4 and len(value) < 40
 

@@ -10,7 +10,7 @@ from refinery.transforms.filter.secret_types import assignments, commands, sente
 from refinery.transforms.filter.secret_types.context import EXAMPLES, compile_bytes, is_placeholder, is_random
 from refinery.transforms.filter.secret_types.private_keys import ARMOUR_HINT, DER_HINT, armoured, bare, web_keys
 from refinery.transforms.filter.secret_types.rules import Found, Rule, decode_base64
-from refinery.transforms.filter.secret_types.tokens import TOKENS, tokens
+from refinery.transforms.filter.secret_types.tokens import ESCAPED_HINT, TOKENS, tokens
 
 REACH = 512  # bytes of a value that are read
 
@@ -48,6 +48,7 @@ CRYPT = compile_bytes(
 
 HINTS = Hints(
     {
+        "escaped": ESCAPED_HINT,
         "armour": ARMOUR_HINT,
         "der": DER_HINT,
         "url": rb"://[^\s/:]*:[^\s/]*@",
@@ -82,7 +83,7 @@ def find(data: bytes, off: frozenset[str]) -> list[Found]:
 
 def _candidates(data: bytes) -> Iterator[Found]:
     hints = HINTS.of(data)
-    yield from tokens(data)
+    yield from tokens(data, "escaped" in hints)
     if "armour" in hints:
         yield from armoured(data)
     if "der" in hints:

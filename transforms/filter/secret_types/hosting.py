@@ -119,7 +119,7 @@ HOSTING = (
         "figma-token",
         "Figma tokens",
         TRUFFLEHOG,
-        rb"fig[dpuo][rh]?_" + W + rb"{40,54}",
+        rb"fig(?:[dp]|[uo][rh]?)_" + W + rb"{40,54}",
         "figd_ figp_ figu_ figo_ figur_ figuh_ figor_ figoh_",
     ),
     token(
@@ -157,7 +157,7 @@ HOSTING = (
         TRUFFLEHOG,
         rb"(?:api|sdk|mob)-" + HEX_UUID,
         "",
-        hint=rb"(?:api|sdk|mob)-" + H + rb"{8}-" + H + rb"{4}-",
+        hint=rb"(?:api|sdk|mob)-[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-",
     ),
     token("mongodb-secret", "MongoDB Atlas secrets", ISSUER, rb"mdb_sa_sk_" + W + rb"{36,48}", "mdb_sa_sk_"),
     token("neon-key", "Neon keys", ISSUER, rb"napi_[a-z0-9]{60,68}", "napi_"),

@@ -31,7 +31,7 @@ DECLARES = re.compile(
     rb"|unsigned|await|async)\b|\b(?:self|this)(?:\.|->)[\w.]*$|->\w*$|@\w*$"
 )
 CLOSES = b";,)]}+"
-COMPARES = (b"==", b"!=", b":=", b"=>", b"->", b"+=", b"?=", b"||", b"&&")
+COMPARES = (b"==", b"!=", b"=>", b"->", b"+=", b"?=", b"||", b"&&")
 LINE = 120  # bytes of a line that are looked at
 
 
@@ -52,7 +52,7 @@ def is_wordy(value: bytes) -> bool:
     words = [piece.lower() for piece in pieces if not piece.isdigit()]
     numbers = len(pieces) - len(words)
     known = [word for word in words if word in PROGRAMMING]
-    return bool(known) and numbers <= 2 and all(word in known or len(word) > 2 for word in words)
+    return bool(known) and numbers <= 2 and all(word in known or len(word) != 2 for word in words)
 
 
 def is_in_code(data: bytes, name_end: int, operator: bytes, end: int) -> bool:

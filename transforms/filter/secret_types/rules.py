@@ -95,6 +95,17 @@ def is_mixed(token: bytes) -> bool:
     return digits > 2 or (digits > 0 and both)
 
 
+def has_both_cases(token: bytes) -> bool:
+    """Whether capitals and small letters occur beside the prefix."""
+    body = token.rpartition(b"_")[2]
+    return any(65 <= byte <= 90 for byte in body) and any(97 <= byte <= 122 for byte in body)
+
+
+def has_six_digits(token: bytes) -> bool:
+    """Whether there are as many digits as in an id: no words of an address."""
+    return sum(48 <= byte <= 57 for byte in token) >= 6
+
+
 def has_github_checksum(token: bytes) -> bool:
     """Whether the last six characters are the CRC-32 of the others in base 62.
 

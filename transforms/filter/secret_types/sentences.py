@@ -72,18 +72,24 @@ PAIR_TAIL = re.compile(
     re.IGNORECASE,
 )
 NOT_UNSPACED = frozenset(word.encode() for word in (*PASSWORD_WORDS_UNSPACED, *SECRET_WORDS_UNSPACED))
+PUBLIC_BEFORE = re.compile(
+    r"(?:public|pub|csrf|xsrf|forgery|foreign|primary|sort|partition|registry)[ _-]?$", re.IGNORECASE
+)
+WORD_BYTES = 24  # before a word, which may make it another one
 WINDOW = 240  # bytes behind a word that are looked at
 
 TERM = re.compile(
-    rb"(?i)(?:sha|md|base|utf|oauth|win|x|pbkdf|argon|aes|rsa|ec|ecdsa|ed|hs|rs|es|ps|ipv|http|ntlmv|wpa|wep|ssl|tls|rot|rc"
+    rb"(?i)(?:sha|md|base|utf|oauth|win|pbkdf|argon|aes|rsa|ec|ecdsa|ed|hs|rs|es|ps|ipv|http|ntlmv|wpa|wep|ssl|tls|rot|rc"
     rb"|des|crc|iso|rfc|u?int|float|sqlite|mysql|postgres\w*|python|php|java|node|oracle|windows|ubuntu|office|step|option"
-    rb"|section|table|figure|chapter|line|page|version|level|phase|cisco|type|k|v|h|p)[ _-]?[0-9]+(?:[._-]?[0-9a-z]+)*"
+    rb"|section|table|figure|chapter|line|page|version|level|phase|cisco|type)[ _-]?[0-9]+(?:[._-]?[0-9a-z]{1,8})?"
+    rb"|[xkvhp][0-9.]+"
 )
 COMPOUND = re.compile(rb"(?:[A-Za-z]+[0-9]*|[0-9]+)(?:[-/][A-Za-z]+)+[0-9]{0,2}")
 DATED = re.compile(
     rb"[0-9]{1,4}(?:[./:-][0-9]{1,4}){1,3}(?:[a-z]{0,2})|[0-9]+(?:st|nd|rd|th|px|kb|mb|gb|ms|min|am|pm|x)",
     re.IGNORECASE,
 )
+CODE = re.compile(rb"\w[\[({]|\$\(|::|->|[<>]")
 BARE = re.compile(rb"[^\s\"'`<>]+")
 OPENING = ("“", "„", "«", "‘", "「", "『", "(", "（")
 CLOSING = b".,;:)]}>"
@@ -133,7 +139,8 @@ def pairs(data: bytes) -> Iterator[tuple[int, int]]:
 def _behind(data: bytes, match: Any, tail: re.Pattern[str], unspaced: bool) -> int | None:
     """Where the value begins; None where nothing leads to it, or the word is the end of another one."""
     start, end = match.span()
-    if not unspaced and data[max(0, start - 4) : start].decode(errors="ignore")[-1:].isalpha():
+    before = data[max(0, start - WORD_BYTES) : start].decode(errors="ignore")
+    if not unspaced and (before[-1:].isalpha() or PUBLIC_BEFORE.search(before)):
         return None
     window = data[end : end + WINDOW].decode(errors="ignore")
     found = tail.match(window)
@@ -151,7 +158,7 @@ def _value(data: bytes, at: int) -> tuple[int, int, bool] | None:
         inside = data[at + 1 : end] if end > 0 else b""
         return (at + 1, end, True) if inside and not any(byte in b" \t\n" for byte in inside) else None
     bare = BARE.match(data, at, at + REACH)
-    if bare is None or data[bare.end() : bare.end() + 1] == b"<":
+    if bare is None or bare.group(0).endswith(b"...") or CODE.search(bare.group(0)):
         return None
     start, end = bare.span()
     for sign in CLOSING_SIGNS:

@@ -10,7 +10,7 @@ from refinery.transforms.filter.secret_types.rules import (
     GITLEAKS,
     HEX_UUID,
     W,
-    has_digit,
+    has_six_digits,
     is_discord,
     token,
 )
@@ -170,9 +170,9 @@ SERVICES = (
         "slack-token",
         "Slack tokens",
         "gitleaks; detect-secrets; CredSweeper",
-        rb"xox[a-z]-[0-9A-Za-z-]{10,250}|xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{32,}|xoxe\.xox[bp]-[0-9]-[A-Za-z0-9]{100,}",
+        rb"xox[a-z]-[0-9A-Za-z-]{20,250}|xox[ar]-(?:[0-9]-)?[0-9A-Za-z]{10,48}|xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{32,}|xoxe\.xox[bp]-[0-9]-[A-Za-z0-9]{100,}",
         "xox xapp-",
-        has_digit,
+        has_six_digits,
         hint=rb"xox[a-z][-.]|xapp-",
     ),
     token(

@@ -1,8 +1,7 @@
 """Tokens that say themselves what they are: all grammars, and where they match in a text.
 
 One scan of a text says which grammars may match in it: the beginnings of all of them are one automaton. A token must
-stand alone: letters beside it make it a part of something else, but for those of escapes (`\\n`, `%3D`, the colours of
-a terminal).
+stand alone: XX
 """
 
 import re
@@ -41,10 +40,13 @@ def _beginning(token: Token) -> bytes:
 
 
 WHICH = Hints({token.name: _beginning(token) for token in TOKENS})
-ESCAPE = re.compile(
-    rb"(?:\\[abfnrtv0]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,12}m|&(?:quot|amp|lt|gt|apos);)\Z"
+ESCAPE = (
+    rb"(?:\\[abfnrtv0]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,12}m"
+    rb"|&(?:quot|amp|lt|gt|apos);)"
 )
-ESCAPE_BYTES = 16
+ESCAPED_HINT = ESCAPE + rb"[A-Za-z0-9_.:~/-]{18}"
+"""an escape before what is as long as a token: its last letter would be the token's first"""
+BEFORE = re.compile(ESCAPE + rb"(?=[A-Za-z0-9_.:~/-]{18})")
 # The secret that belongs to an id and stands beside it without a name: its letters, and how many.
 COMPANIONS = {
     "aws-access-key": compile_bytes(rb"[^A-Za-z0-9/+=]([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)"),
@@ -54,11 +56,18 @@ COMPANIONS = {
 COMPANION_BYTES = 160
 
 
-def tokens(data: bytes) -> Iterator[Found]:
-    """Every token. Linear: one scan for all beginnings, and one for each grammar whose beginning occurs."""
-    for name in sorted(WHICH.of(data)):
-        token, pattern = PATTERNS[name]
-        yield from _matches(data, token, pattern)
+def tokens(data: bytes, escaped: bool) -> Iterator[Found]:
+    """Every token. Linear: one scan for all beginnings, and one for each grammar whose beginning occurs.
+
+    escaped: ESCAPED_HINT occurs; the text is then also read with a space for every escape.
+    """
+    texts = [data]
+    if escaped:
+        texts.append(BEFORE.sub(lambda match: b" " * len(match.group(0)), data))
+    for text in texts:
+        for name in sorted(WHICH.of(text)):
+            token, pattern = PATTERNS[name]
+            yield from _matches(text, token, pattern)
 
 
 def _matches(data: bytes, token: Token, pattern: Any) -> Iterator[Found]:
@@ -90,7 +99,6 @@ def _stands_alone(data: bytes, start: int, end: int) -> bool:
     first, last = data[start], data[end - 1]
     if data.startswith((b"...", "…".encode()), end):  # abridged
         return False
-    beside = (before in WORD and first in WORD) or before in b"+"
-    if beside and not ESCAPE.search(data, max(0, start - ESCAPE_BYTES), start):
+    if (before in WORD and first in WORD) or before in b"+":
         return False
     return not ((after in WORD or after in b"-") and last in WORD) and not (after in b"+/" and before not in b"/=\"'")
