@@ -121,7 +121,7 @@ ACCOUNTS = (
         "gocardless-token",
         "GoCardless, Mollie and Lob keys",
         "gitleaks; TruffleHog",
-        rb"(?:live|test)_(?:" + W + rb"{40}|" + A + rb"{30}|" + H + rb"{35})\b",
+        rb"(?:live_" + W + rb"{40}|(?:live|test)_(?:" + A + rb"{30}|" + H + rb"{35}))\b",
         "",
         is_mixed,
         hint=rb"(?:live|test)_" + W + rb"{30}",

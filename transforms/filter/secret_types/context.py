@@ -82,7 +82,7 @@ PLACEHOLDER = compile_bytes(
 )
 # References to a variable, a template, a function: the secret is elsewhere.
 REFERENCE = compile_bytes(
-    rb"^\*[A-Za-z]|[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|^\{[A-Za-z_0-9]*\}?$"
+    rb"^\*[A-Za-z]|[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|%[sdvq](?:$|[^A-Za-z0-9])|^\{[A-Za-z_0-9]*\}?$"
     rb"|^@[A-Za-z_]+@$|\(\)|^\\\$|^&[A-Za-z]|://|^vault:|^!"
 )
 PATH = compile_bytes(rb"(?:[./~]|[A-Za-z]:\\)?(?:[\w.-]*/)+[\w.-]*\.[A-Za-z]{2,5}$|^[./~]|^[A-Za-z]:\\")
@@ -168,6 +168,8 @@ def is_random(value: bytes, strict: bool) -> bool:
     change between digits, capitals and lower case, and 2.5 bits (strict: 3) a byte.
     """
     value = value[:128]
+    if value.startswith(b"0x") and not HEX.fullmatch(value):
+        return False
     if HEX.fullmatch(value):
         return len(value) >= (32 if strict else 16) and entropy(value) >= 2.5 and not value.isdigit()
     if b"0" not in value.translate(CLASSES) and len(value) < 20:
@@ -182,7 +184,7 @@ def is_password(value: bytes, quoted: bool) -> bool:
     """Whether a value behind a password's name is one: letters together with digits or signs, no word, no code."""
     if len(value) < 6 or len(value) > 256 or value.lower() in NEVER or PATH.search(value):
         return False
-    if not quoted and DOTTED.fullmatch(value):
+    if not quoted and (DOTTED.fullmatch(value) or value.startswith((b"0x", b"0X"))):
         return False
     kinds = value.translate(CLASSES)
     letters, digits = b"a" in kinds or b"A" in kinds, b"0" in kinds

@@ -11,10 +11,10 @@ from refinery.transforms.filter.secret_types.rules import (
     HEX_UUID,
     A,
     W,
-    has_digit,
     is_base36_mixed,
     is_jwk,
     is_jwt,
+    is_old_vault,
     token,
 )
 
@@ -304,7 +304,7 @@ PLATFORMS = (
         GITLEAKS,
         rb"hv[br]\.[\w-]{100,300}|hvs\.[\w-]{80,160}|\bs\.[A-Za-z0-9]{24}\b",
         "hvb. hvr. hvs. s.",
-        has_digit,
+        is_old_vault,
         hint=rb"hv[brs]\.|\bs\.[A-Za-z0-9]{24}",
     ),
     token(

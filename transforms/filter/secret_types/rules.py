@@ -12,6 +12,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
@@ -88,11 +89,19 @@ def has_digit(token: bytes) -> bool:
     return any(48 <= byte <= 57 for byte in token)
 
 
+TURN_SHARE = 5  # a row drawn at random changes its kind of sign at every second place; a name of words at every eighth
+
+
 def is_mixed(token: bytes) -> bool:
-    """Whether digits occur with both cases, or more than two of them with one: no word, no name of something."""
-    digits = sum(48 <= byte <= 57 for byte in token)
-    both = any(65 <= byte <= 90 for byte in token) and any(97 <= byte <= 122 for byte in token)
-    return digits > 2 or (digits > 0 and both)
+    """Whether letters and digits take turns as in what is drawn at random: no word, no name of something."""
+    kinds = [0 if 48 <= byte <= 57 else 1 if byte > 96 else 2 for byte in token if chr(byte).isalnum()]
+    turns = sum(a != b and (a, b) != (2, 1) for a, b in pairwise(kinds))
+    return 0 in kinds and turns * TURN_SHARE >= len(kinds)
+
+
+def is_old_vault(token: bytes) -> bool:
+    """Whether what follows `s.` is drawn at random, no method of an object."""
+    return not token.startswith(b"s.") or is_mixed(token[2:])
 
 
 def has_both_cases(token: bytes) -> bool:
