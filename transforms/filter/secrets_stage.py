@@ -169,7 +169,7 @@ def _remaining(doc: Document, params: SecretsParams) -> Drop:
 
 SECRETS = Stage(
     name="secrets",
-    version=1,
+    version=2,
     summary="Replace credentials in every document, or drop the documents that have any.",
     concerns=("credentials",),
     params=SecretsParams,
