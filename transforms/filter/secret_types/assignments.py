@@ -49,7 +49,8 @@ def assignments(data: bytes, hints: frozenset[str]) -> Iterator[Found]:
     if "defined" in hints:
         for match in DEFINED.finditer(data):
             is_sql = b"define" not in match.group(0).lower()
-            if is_sql or data[match.end() : match.end() + 1] in (b"'", b'"'):
+            opening = data[match.end() : match.end() + 1]
+            if opening in (b"'", b'"') or (is_sql and opening.isalnum()):
                 yield from _judged(data, _name_of(match.group(0)) or b"password", match.end())
     if "setting" in hints:
         for match in SETTING.finditer(data):
@@ -91,7 +92,7 @@ def _judged(
     if not quoted and not loose and name_end >= 0 and is_code_name(text):
         operator = data[name_end:at]
         shell = operator == b"=" and name.isupper()  # DB_PASSWORD=admin123: of the environment
-        if (is_wordy(text) and not shell) or is_in_code(data, name_end, operator, end):
+        if (is_wordy(text) and not shell) or is_in_code(data, name_end, operator, first, end):
             return
     yield Found(first, end, kind)
 

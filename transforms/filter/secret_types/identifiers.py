@@ -40,25 +40,41 @@ def is_code_name(value: bytes) -> bool:
     return NAME.fullmatch(value) is not None
 
 
+def is_of_words(value: bytes) -> bool:
+    """Whether an identifier is made of words and at most two numbers, as what is drawn at random hardly ever is.
+
+    >>> is_of_words(b"newPassword1"), is_of_words(b"Sha256Digest"), is_of_words(b"IhqSb1Gg")
+    (True, True, False)
+    """
+    words, numbers = _words(value)
+    return bool(words) and numbers <= 2 and all(word in PROGRAMMING or len(word) != 2 for word in words)
+
+
 def is_wordy(value: bytes) -> bool:
-    """Whether an identifier is made of words, numbers of at most two kinds, and one word is a programmer's.
+    """Whether an identifier is made of words, and one of them is a programmer's.
 
     >>> is_wordy(b"newPassword1"), is_wordy(b"sha256WithRSA4096Key"), is_wordy(b"KrAcMe12345"), is_wordy(b"hunter2")
     (True, True, False, False)
     """
+    words, numbers = _words(value)
+    known = [word for word in words if word in PROGRAMMING]
+    short = len(words) + numbers < 4
+    return any(len(word) > 2 or short for word in known) and is_of_words(value)
+
+
+def _words(value: bytes) -> tuple[list[str], int]:
+    """The words of an identifier in small letters, and how many numbers it has; nothing for what is none."""
     if not is_code_name(value):
-        return False
+        return [], 0
     pieces = WORDS.findall(value.decode())
     words = [piece.lower() for piece in pieces if not piece.isdigit()]
-    numbers = len(pieces) - len(words)
-    known = [word for word in words if word in PROGRAMMING]
-    return bool(known) and numbers <= 2 and all(word in known or len(word) != 2 for word in words)
+    return words, len(pieces) - len(words)
 
 
-def is_in_code(data: bytes, name_end: int, operator: bytes, end: int) -> bool:
-    """Whether the line says that it is code, so that a value without quotes is a name.
+def is_in_code(data: bytes, name_end: int, operator: bytes, start: int, end: int) -> bool:
+    """Whether the line says that it is code, so that data[start:end] without quotes is a name.
 
-    name_end: where the name ends that the value is assigned to; operator: what stands between; end: of the value.
+    name_end: where the name ends that it is assigned to; operator: what stands between.
     """
     begin = max(0, name_end - LINE)
     line = data[max(begin, data.rfind(b"\n", begin, name_end) + 1) : name_end]
@@ -72,8 +88,9 @@ def is_in_code(data: bytes, name_end: int, operator: bytes, end: int) -> bool:
     if b"=" in operator:
         if spaced:
             return closed in CLOSES or declared
-        return closed in b",)" and _opens(line)
-    return closed in b",)}" and operator.rstrip(b" \t") == b":" and (declared or _opens(line))
+        return closed in b",)" and _opens(line) and is_of_words(data[start:end])
+    annotated = closed in b",)}" and operator.rstrip(b" \t") == b":" and (declared or _opens(line))
+    return annotated and is_of_words(data[start:end])
 
 
 def _opens(line: bytes) -> bool:
