@@ -11,13 +11,13 @@ import re2
 
 PHONE_ASCII = (
     "telefoon|telefoonnummer|telefonnumber|telefonas|telefons|telefonszam|telefoni|telefonu|telepon|telpon|telepono|ponsel"
-    "|nomor hp|no hp|puhelin|puhelinnumero|matkapuhelin|gsm-nummer|mobiel|mobiili|mobilus|mobilais|mobitel|mobilni"
+    "|nomor hp|no hp|puhelin|puhelinnumero|matkapuhelin|gsm-nummer|mobiel|mobiili|mobilus|mobilusis|mobilais|mobitel|mobilni"
     "|komorka|tel kom|faks|faksas|fakss|faksi|telefaks|tlfn|telemovel|cellulari|dien thoai|sdt|so dien thoai|di dong"
     "|belgegecer|nomor telepon"
 )
 """names in ASCII, for phones.py"""
 PHONE = (
-    "tlf|teléfono|telèfon|telefón|telefónszám|telefonszám|téléphone|tél|móvil|telemóvel|mòbil|tālrunis|tālr|mobilusis|sími"
+    "tlf|teléfono|telèfon|telefón|telefónszám|telefonszám|téléphone|tél|móvil|telemóvel|mòbil|tālrunis|tālr|sími"
     "|símanúmer|farsími|điện thoại|số điện thoại|đt|sđt|di động|komórka|komórkowy|numer telefonu|číslo|belgegeçer"
     "|τηλέφωνο|τηλεφωνο|τηλέφωνα|τηλ|κινητό|κιν|φαξ|καλέστε|тел|тлф|телефон|телефона|телефоны|телефону|телефоном|телефонен"
     "|телефонот|телефоне|моб|мобильный|мобильного|мобилен|мобілен|мобільний|мобилни|сотовый|сот|факс|звоните|позвоните"
@@ -53,9 +53,10 @@ def _cue(spaced: str, unspaced: str, tail: int) -> Any:
     """A word, perhaps inflected, then signs and a few words without digits up to the number."""
     options = re2.Options()
     options.max_mem = 64 << 20
+    words, above = rf"[^0-9\n+(]{{0,{tail}}}", r"[ \t:.#*-]{0,4}\r?\n[ \t>*#/-]{0,16}"
     pattern = (
-        rf"(?i)(?:(?:^|[^\p{{L}}\p{{M}}])(?:{spaced})(?:[.:)\]/-]|[ \t]|[^\p{{L}}\p{{M}}\p{{N}}\n])|(?:{unspaced}))"
-        rf"(?:[^0-9\n+(]{{0,{tail}}}|[ \t:.#*-]{{0,4}}\r?\n[ \t>*#/-]{{0,16}})$"
+        rf"(?i)(?:(?:^|[^\p{{L}}\p{{M}}])(?:{spaced})(?:[^\p{{L}}\p{{M}}\p{{N}}\n]{words}|{above})"
+        rf"|(?:{unspaced})(?:{words}|{above}))$"
     )
     return re2.compile(pattern.encode(), options)
 

@@ -117,9 +117,9 @@ def _name_of(match: bytes) -> bytes:
 def _value(data: bytes, at: int) -> tuple[int, int, bool] | None:
     """(start, end, whether in quotes) of the value at `at`; None for none, a sentence, or a call."""
     stop = at + REACH
-    if data.startswith(ENTITIES, at):
-        first = data.find(b";", at) + 1
-        end = data.find(b"&", first, stop)
+    if entity := next((entity for entity in ENTITIES if data.startswith(entity, at)), b""):
+        first = at + len(entity)
+        end = data.find(entity, first, stop)
         return (first, end, True) if end - first >= 4 and b" " not in data[first:end] else None
     if opening := QUOTE.match(data, at, stop):
         first, quote = opening.end(), opening.group(2)[-1:]

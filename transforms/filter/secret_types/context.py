@@ -40,7 +40,10 @@ SECRET = re.compile(
 )
 KEY = re.compile(r"(?:keys?|salt|pepper|(?<![a-z])api|serial|licen[cs]e)$", re.ASCII)
 NOT_PASS = re.compile(r"(?:by|com|tres|sur|over|under|im|en)pass$", re.ASCII)
-_TAIL = "confirmation confirm again repeat value val str string text data base64 b64 hex env default prod production dev old new raw plain"
+_TAIL = """
+confirmation confirm again repeat value val str string text data base64 b64 hex env default prod production dev old new
+raw plain
+"""
 _PUBLIC = "public pub csrf xsrf pubkey publickey schema primary foreign index sort partition cache"
 _PROVIDERS = """
 adafruit adobe airtable algolia alibaba artifactory asana atlassian aws azure beamer bitbucket bittrex cloudant

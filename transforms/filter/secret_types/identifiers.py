@@ -89,7 +89,8 @@ def is_in_code(data: bytes, name_end: int, operator: bytes, start: int, end: int
         if spaced:
             return closed in CLOSES or declared
         return closed in b",)" and _opens(line) and is_of_words(data[start:end])
-    annotated = closed in b",)}" and operator.rstrip(b" \t") == b":" and (declared or _opens(line))
+    annotated = closed in (b",)}" if operator.endswith((b" ", b"\t")) else b",}") and operator.rstrip(b" \t") == b":"
+    annotated = annotated and (declared or _opens(line))
     return annotated and is_of_words(data[start:end])
 
 

@@ -90,7 +90,7 @@ DATED = re.compile(
     re.IGNORECASE,
 )
 CODE = re.compile(rb"\w[\[({]|\$\(|::|->|[<>]")
-BARE = re.compile(rb"[^\s\"'`<>]+")
+BARE = re.compile(rb"[^\s\"'`<>\x80-\xff]+")  # 密码是abc123，: letters of another script end it
 OPENING = ("“", "„", "«", "‘", "「", "『", "(", "（")
 CLOSING = b".,;:)]}>"
 CLOSING_SIGNS = ("&lt;", "&quot;", "&nbsp;", "”", "“", "»", "’", "」", "』", "。", "、", "，", "）", "…")
