@@ -79,12 +79,8 @@ def secret_sets(path: Path | None, count: int) -> dict[str, list[Labelled]]:
         if row["label"] == "clean":
             labelled.append(Labelled(text, [], [], True))
         elif "findings" in row and row["label"] == "secret":
-            needed = [
-                place for f in row["findings"] if f["severity"] in ("high", "medium") for place in finding(text, f)
-            ]
-            labelled.append(
-                Labelled(text, needed, [place for f in row["findings"] for place in finding(text, f)], True)
-            )
+            severe = [found for found in row["findings"] if found["severity"] in ("high", "medium")]
+            labelled.append(Labelled(text, [span for found in severe for span in finding(text, found)], [], False))
         elif row["label"] == "secret":  # the whole row is one
             labelled.append(Labelled(text, [], [(0, len(text), CREDENTIAL)], True))
     return sets | ({"labelled": labelled} if labelled else {})

@@ -113,7 +113,6 @@ NAMES = (
     "readUint16LengthPrefixed",
     "task_completion_event2",
     "convertStringSecurityDescriptor2",
-    "AES256GcmKeyAndNonceBytes",
 )
 
 

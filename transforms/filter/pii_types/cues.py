@@ -11,9 +11,9 @@ import re2
 
 PHONE_ASCII = (
     "telefoon|telefoonnummer|telefonnumber|telefonas|telefons|telefonszam|telefoni|telefonu|telepon|telpon|telepono|ponsel"
-    "|nomor hp|no hp|puhelin|puhelinnumero|matkapuhelin|gsm-nummer|mobiel|mobiili|mobilus|mobilusis|mobilais|mobitel|mobilni"
-    "|komorka|tel kom|faks|faksas|fakss|faksi|telefaks|tlfn|telemovel|cellulari|dien thoai|sdt|so dien thoai|di dong"
-    "|belgegecer|nomor telepon"
+    "|nomor hp|no hp|puhelin|puhelinnumero|matkapuhelin|gsm-nummer|mobiel|mobiili|mobilus|mobilusis|mobilais|mobitel"
+    "|mobilni|komorka|tel kom|faks|faksas|fakss|faksi|telefaks|tlfn|telemovel|cellulari|dien thoai|sdt|so dien thoai"
+    "|di dong|belgegecer|nomor telepon"
 )
 """names in ASCII, for phones.py"""
 PHONE = (

@@ -86,8 +86,11 @@ PLACEHOLDER = compile_bytes(
 # References to a variable, a template, a function: the secret is elsewhere.
 REFERENCE = compile_bytes(
     rb"^\*[A-Za-z]|[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|%[sdvq](?:$|[^A-Za-z0-9])|^\{[A-Za-z_0-9]*\}?$"
-    rb"|^@[A-Za-z_]+@$|\(\)|^\\\$|^&[A-Za-z]|://|^vault:|^!"
+    rb"|^@[A-Za-z_]+@$|\(\)|^\\\$|^&[A-Za-z]|://|^vault:|^!|^ENC\["
 )
+# Encrypted for one cluster (kubeseal: the length of a wrapped key of 2,048 or 4,096 bits, then the key), or by sops.
+SEALED = (b"AgA", b"AgB", b"AgC", b"AgD", b"AQA", b"AQB", b"AQC", b"AQD")
+SEALED_BYTES = 340
 PATH = compile_bytes(rb"(?:[./~]|[A-Za-z]:\\)?(?:[\w.-]*/)+[\w.-]*\.[A-Za-z]{2,5}$|^[./~]|^[A-Za-z]:\\")
 DOTTED = compile_bytes(rb"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+")
 PRODUCT_KEY = compile_bytes(rb"(?:[A-Z0-9]{4,6}-){3,7}[A-Z0-9]{4,6}")
@@ -159,6 +162,8 @@ def is_example(value: bytes) -> bool:
 
 def is_placeholder(value: bytes) -> bool:
     """Whether a value stands for a secret: an example, a run of few characters, a reference to a variable."""
+    if value.startswith(SEALED) and len(value) >= SEALED_BYTES:
+        return True
     if is_example(value) or PLACEHOLDER.search(value) or REFERENCE.search(value):
         return True
     return len(set(value)) < 4 and len(value) < 40

@@ -59,10 +59,11 @@ PAIR = compile_bytes(PAIR_HINT)
 # What stands between the word and the value, from the end of the word on.
 FILLER = r"(?:[ \t]+[^\s:=]{1,30}){0,6}?"
 SIGN = r"[ \t\u3000]{0,3}(?:[:：=＝]|->|→)+>?[ \t\u3000]{0,3}(?:\r?\n[ \t]{0,8})?"
-NOW = r"(?:[ \t]+(?:now|still|just|simply|always|currently|set to|nun|jetzt))?"
+NOW = r"(?:[ \t]+(?:now|still|just|simply|always|currently|(?:(?:re)?set|changed)[ \t]+to|nun|jetzt))?"
 VERB = rf"[ \t]+{_one_of(COPULAS)}{NOW}[ \t]*:?[ \t]+"
-CLOSED = r"[^\W\d_]{0,2}[\"'`»”)]{0,2}"
+CLOSED = r"[^\W\d_]{0,3}[\"'`»”)]{0,2}"
 SPACED = re.compile(rf"{CLOSED}{FILLER}(?:{SIGN}|{VERB})", re.IGNORECASE)
+DIRECT = re.compile(rf"{CLOSED}[ \t]+[(]?")
 UNSPACED = re.compile(rf"\w{{0,3}}?[）)」』]?[ \t]{{0,2}}(?:{_one_of(COPULAS_UNSPACED)}|[(（])[ \t:：]{{0,4}}")
 SPACED_SECRET = re.compile(rf"s?[)\"'`]{{0,2}}(?:{FILLER}(?:{SIGN}|{VERB})|[ \t]+\(?|\))", re.IGNORECASE)
 UNSPACED_SECRET = re.compile(r"[ \t:：は是가은는]{0,4}")
@@ -106,6 +107,11 @@ def passwords(data: bytes) -> Iterator[tuple[int, int]]:
         at = _behind(data, match, UNSPACED if unspaced else SPACED, unspaced)
         found = _value(data, at) if at is not None else None
         if found and _is_password(data[found[0] : found[1]], found[2]):
+            yield found[0], found[1]
+            continue
+        at = _behind(data, match, DIRECT, unspaced)
+        found = _value(data, at) if at is not None else None
+        if found and _is_drawn(data[found[0] : found[1]]):
             yield found[0], found[1]
 
 
@@ -175,9 +181,14 @@ def _has_three_kinds(value: bytes) -> bool:
     return {97, 65} <= kinds and len(kinds) > 2
 
 
+def _is_drawn(value: bytes) -> bool:
+    """Whether a value directly behind the word is one: drawn at random beyond doubt."""
+    return len(value) >= 8 and _has_three_kinds(value) and changes(value) >= 3 and _is_password(value, quoted=False)
+
+
 def _is_password(value: bytes, quoted: bool) -> bool:
     """Whether the value behind a sentence's word is a password, no word of the sentence."""
-    if not LEAST <= len(value) <= REACH or value.lower() in NEVER or is_placeholder(value):
+    if not LEAST <= len(value) < REACH or value.lower() in NEVER or is_placeholder(value):
         return False
     if TERM.fullmatch(value) or COMPOUND.fullmatch(value) or DATED.fullmatch(value) or not value.isascii():
         return False
