@@ -60,6 +60,7 @@ KEPT = [
     "keepalive@openssh.com no-more-sessions@openssh.com hostkeys-00@openssh.com rijndael-cbc@lysator.liu.se",
     "wg-quick@wg0.service serial-getty@ttyS0.service podman@x.socket dev@disk.mount x@y.timer",
     "icon@3x.jpeg Default@2x.zip a@2x.avif sprite@1.5x.svg pkg@1.2.3-beta.dev app@v2.0.app x@y.yaml",
+    "clone('git@github.com:owner/name.git')",
     "root@localhost.localdomain aur@aur.archlinux.org anonymous@ftp.example.org",
     "meet me at the polka dot com store; us at example dot com",
     "учитель 123456, отеле 654321",

@@ -109,6 +109,8 @@ HARMLESS = (
     "default login anonymous password user@domain",
     "localhost:5432:mydb:myuser:mypassword",
     "main.c:10:5:error:undefined1",
+    "2345:0425:2CA1:0000:0000:0567:5673:23b5",
+    "Serial: MORGA607054SM9IJ",
     "identified by `__uuidof(Q)`",
     "ID/Password: username/password",
     "비밀번호는 8자 이상이어야 합니다",

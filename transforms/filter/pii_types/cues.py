@@ -5,6 +5,7 @@ They are asked only where something beyond ASCII stands before a number. Sources
 sites; Unicode CLDR has no such list.
 """
 
+import re
 from typing import Any
 
 import re2
@@ -46,6 +47,7 @@ IDENTITY_UNSPACED = (
     "身份证|身份證|护照|護照|公民身份|パスポート|旅券|マイナンバー|個人番号|여권|주민등록번호|주민번호|외국인등록번호"
     "|आधार|पासपोर्ट|पैन|আধার|পাসপোর্ট|জাতীয় পরিচয়|บัตรประชาชน|เลขประจำตัว|หนังสือเดินทาง|ஆதார்|ఆధార్|ಆಧಾರ್"
 )
+OTHER_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xf4]")  # of two bytes and more; \xe2 is punctuation
 BYTES = 120  # before a number that are read: letters of other scripts have two and three
 
 
@@ -67,8 +69,9 @@ IDENTITY_CUE = _cue(IDENTITY, IDENTITY_UNSPACED, 20)
 
 
 def says(cue: Any, data: bytes, start: int) -> bool:
-    """Whether a word of one of the patterns above stands before data[start]; False at once where all is ASCII."""
+    """Whether a word of one of the patterns above stands before data[start]; False at once where all is ASCII
+    and punctuation."""
     left = data[max(0, start - BYTES) : start]
-    if left.isascii():
+    if not OTHER_LETTER.search(left):
         return False
     return bool(cue.search(left.decode(errors="ignore").encode()))

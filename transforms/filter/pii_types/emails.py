@@ -129,8 +129,9 @@ def emails(data: bytes) -> Iterator[tuple[int, int]]:
             continue
         start = _own_script(data, start, end)
         local, _, domain = data[start:end].partition(b"@")
-        if _is_address(local, domain):
-            yield start + len(local) - len(local.lstrip(b"'-")), end
+        name = local.lstrip(b"'-")
+        if _is_address(name, domain):
+            yield start + len(local) - len(name), end
 
 
 def wide_emails(data: bytes) -> Iterator[tuple[int, int]]:

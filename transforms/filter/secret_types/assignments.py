@@ -8,7 +8,7 @@ from refinery.transforms.filter.secret_types.rules import WORD, Found
 
 REACH = 512  # bytes of a value that are read, and of a name
 NAME = (
-    rb"(?:pass|pw|ps+w|pasw|secret|token|key|cred|auth|bearer|dsn|pin_?code|srt|jwt|salt|serial|licen[cs]e"
+    rb"(?:pass|pw|ps+w|pasw|secret|token|key|cred|auth|bearer|dsn|pin_?code|srt|jwt|salt"
     rb"|kennwort|contrase|clave|senha|mdp|parola|haslo|heslo|geslo|jelszo|sifre|wachtwoord|losenord|adgangskode|kodeord"
     rb"|salasana|parool|lozinka|zaporka|sandi|api)[\w.-]*"
 )

@@ -61,7 +61,7 @@ NETRC = compile_bytes(
     rb"(?:\bmachine\s+\S{1,200}\s+|\bdefault\s+)?\b(?:login|account)\s+\S{1,200}\s+password\s+([^\s\"']{3,200})"
 )
 PGPASS_HINT = rb"[\w*]:(?:\*|[0-9]+):[^\s:/]+:[^\s:/]+:"
-PGPASS = compile_bytes(rb"(?m)^[\w.*-]{1,128}:(?:\*|[0-9]{2,5}):[\w.*-]{1,64}:[\w.*@-]{1,64}:(\S{4,200})[ \t\r]*$")
+PGPASS = compile_bytes(rb"(?m)^[\w.*-]{1,128}:(?:\*|[0-9]{2,5}):[\w.*-]{1,64}:[\w.*@-]{1,64}:([^\s:]{4,200})[ \t\r]*$")
 LINE = 400  # bytes of a call that are read
 ADDRESS = re.compile(rb"[A-Za-z._-]+@[A-Za-z.-]*")
 COMPILER_LIKE = re.compile(rb"(?:error|warning|note|info|debug)", re.IGNORECASE)

@@ -38,7 +38,7 @@ SECRET = re.compile(
     r"|oauth|bearer|authorization|authentication|pat|jwt|dsn|secret_?key_?base|passin|passout|client_?srt)$",
     re.ASCII,
 )
-KEY = re.compile(r"(?:keys?|salt|pepper|(?<![a-z])api|serial|licen[cs]e)$", re.ASCII)
+KEY = re.compile(r"(?:keys?|salt|pepper|(?<![a-z])api)$", re.ASCII)
 NOT_PASS = re.compile(r"(?:by|com|tres|sur|over|under|im|en)pass$", re.ASCII)
 _TAIL = """
 confirmation confirm again repeat value val str string text data base64 b64 hex env default prod production dev old new
