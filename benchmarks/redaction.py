@@ -268,8 +268,9 @@ def lines(subject: str, sets: dict[str, list[Labelled]], finders: dict[str, Find
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("secrets", "pii", "gitleaks"):
-        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--secrets", type=Path, help="labelled rows")
+    parser.add_argument("--pii", type=Path, help="labelled rows")
+    parser.add_argument("--gitleaks", type=Path, help="its program")
     parser.add_argument("--count", type=int, default=3, help="values of each made form and place")
     options = parser.parse_args()
     secrets: dict[str, Finder] = {"ours": our_secrets}
