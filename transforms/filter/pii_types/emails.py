@@ -26,7 +26,8 @@ _TOPS = """
 한국 닷컴 닷넷 삼성 भारत भारतम् कॉम नेट संगठन ভারত বাংলা ভাৰত ਭਾਰਤ ભારત ଭାରତ
 இந்தியா இலங்கை சிங்கப்பூர் భారత్ ಭಾರತ ഭാരതം ලංකා ไทย คอม ລາວ გე
 """
-TOPS = b"|".join(sorted((top.encode() for top in _TOPS.split()), key=lambda top: -len(top)))
+_BY_LENGTH: list[bytes] = [top.encode() for top in sorted(_TOPS.split(), key=lambda top: -len(top.encode()))]
+TOPS = b"|".join(_BY_LENGTH)
 WIDE_LABEL = rb"(?:" + LETTER + rb"|" + WIDE + rb"|-)+"
 WIDE_EMAIL = compile_bytes(
     rb"(?:" + LETTER + rb"|" + WIDE + rb"|[_%+'~&.-])+@(?:" + WIDE_LABEL + rb"\.)+(?:" + TOPS + rb"|[A-Za-z]{2,24})"

@@ -49,7 +49,7 @@ _BY_PROGRAM: dict[bytes, list[re.Pattern[bytes]]] = {}
 for _names, _pattern in OPTIONS:
     for _name in _names.split():
         _BY_PROGRAM.setdefault(_name.lower().encode(), []).append(re.compile(_pattern))
-_ALL = b"|".join(sorted((re.escape(name) for name in _BY_PROGRAM), key=len, reverse=True))
+_ALL = b"|".join([re.escape(name) for name in sorted(_BY_PROGRAM, key=lambda name: -len(name))])
 HINT = (
     rb"(?i)\b(?:"
     + _ALL

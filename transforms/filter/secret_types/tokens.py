@@ -90,7 +90,7 @@ def _beside(data: bytes, end: int, pattern: Any, name: str) -> Iterator[Found]:
     match = pattern.search(data, end, end + COMPANION_BYTES)
     value = match.group(1) if match else b""
     if match and is_mixed(value) and not HEX.fullmatch(value) and entropy(value) >= 3.5 and not is_example(value):
-        yield Found(*match.span(1), name)
+        yield Found(match.start(1), match.end(1), name)
 
 
 def _stands_alone(data: bytes, start: int, end: int) -> bool:
