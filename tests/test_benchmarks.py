@@ -28,6 +28,8 @@ from benchmarks.packing import Outcome as PackingOutcome
 from benchmarks.packing import best_fit, best_fit_crop, concatenate, in_order
 from benchmarks.pii import score
 from benchmarks.planted_duplicates import outcome
+from benchmarks.redaction import Labelled, finding, places
+from benchmarks.redaction import score as score_spans
 from benchmarks.signatures import make_texts, shingles_of
 from refinery.transforms.core.document import document_id
 from refinery.transforms.dedup.near_duplicates import NearParams
@@ -214,3 +216,20 @@ def test_cropping_keeps_rows_full():
     assert found.tokens == found.rows * 10
     assert found.parts == 2 * found.rows
     assert (found.cut, found.needless, found.cropped) == (found.rows, found.rows, 4 * found.rows)
+
+
+def test_spans_are_found_whole_and_matches_are_right_by_type() -> None:
+    row = Labelled("id 12 key abcd", [(10, 14, "secret")], [(3, 5, "secret")], True)
+    found = [[(10, 12, "secret"), (12, 14, "secret"), (3, 4, "secret"), (0, 2, "secret"), (10, 14, "other")]]
+    assert score_spans([row], found) == {"spans": 1, "found": 1, "matches": 5, "right": 3}
+    assert score_spans([row], [[(10, 13, "secret")]])["found"] == 0
+    assert score_spans([row._replace(whole=False)], found)["matches"] == 0
+
+
+def test_findings_are_placed_by_line_and_column() -> None:
+    text = "a\nkey: key\n"
+    assert finding(text, {"value": "key", "found_in_line": True, "line_num": 2, "value_start": 5}) == [
+        (7, 10, "secret")
+    ]
+    assert finding(text, {"value": "key", "line_num": 9, "value_start": 0}) == [(2, 5, "secret")]
+    assert list(places("aa", "", "x")) == []

@@ -1,8 +1,8 @@
 """Credentials in a text: keys, tokens, passwords, private keys. Redact them, or drop the page.
 
-What says itself what it is (prefixes of providers: secret_types/platforms.py, services.py) is found by one scan for
-the beginnings of all of them; what only its context gives away (context.py) by scans for assignments, addresses
-and headers. Patterns run on RE2 over UTF-8 bytes: linear time. The stage stands right behind extraction, since every
+What says itself what it is (prefixes of providers: secret_types/tokens.py) is found by one scan for the beginnings of
+all of them; what only its context gives away (assignments.py, sentences.py, commands.py) by another, which says what to
+look for. Patterns run on RE2 over UTF-8 bytes: linear time. The stage stands right behind extraction, since every
 later one may put an excerpt of the text into `rejects/`, and it cleans address and meta, too.
 
 After redaction the text is searched again, and for every value that was replaced: what is left of any drops the page.
@@ -20,7 +20,8 @@ from pydantic import Field, field_validator
 from refinery.transforms.core.document import Document, Drop, FailClosed, Scalar, document_id
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.filter.secret_types.find import RULES, Found, find
+from refinery.transforms.filter.secret_types.find import RULES, find
+from refinery.transforms.filter.secret_types.rules import Found
 
 NAMES = frozenset(rule.name for rule in RULES)
 REPEATED = 8  # bytes from which a value that was found is replaced wherever else it stands
@@ -169,7 +170,7 @@ def _remaining(doc: Document, params: SecretsParams) -> Drop:
 
 SECRETS = Stage(
     name="secrets",
-    version=1,
+    version=2,
     summary="Replace credentials in every document, or drop the documents that have any.",
     concerns=("credentials",),
     params=SecretsParams,

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
-from refinery.transforms.filter.secret_types.find import TOKENS
 from refinery.transforms.filter.secret_types.rules import Token, has_github_checksum
+from refinery.transforms.filter.secret_types.tokens import PATTERNS, TOKENS, WHICH
 from refinery.transforms.filter.secrets_stage import RULES, SECRETS, SecretsParams, find_secrets, redact_secrets
 from tests.beam import make_document, run_and_collect
 from tests.sampling import sampled, scaled
@@ -139,6 +139,8 @@ def test_every_grammar_finds_what_it_describes(token: Token) -> None:
         assert match
         assert not token.anchors or any(anchor in secret for anchor in token.anchors)
         assert not token.hint or re.search(token.hint, secret)
+        if PATTERNS[token.name][1].search(secret):  # RE2's \s and case folding are ASCII's
+            assert token.name in WHICH.of(secret)
 
     check()
 
@@ -240,7 +242,8 @@ def test_nothing_is_found_after_redaction(text: str) -> None:
 
 
 UNITS = ["key=", "password='", "://a:b@", "-----BEGIN PRIVATE KEY-----\n", "eyJ", "a" * 50, "token: x9", "curl -u a:",
-         "xox", "\\\"", "$2a$10$", "A" * 16 + "==", "MII", "0x", "glc_", "Bearer "]  # fmt: skip
+         "xox", "\\\"", "$2a$10$", "A" * 16 + "==", "MII", "0x", "glc_", "Bearer ", "the password is ", "id/pw ",
+         "mysql -p", "\\nk", "login a password ", "a:1:b:c:", "5K", "&quot;key=", "token "]  # fmt: skip
 LENGTH = scaled(20_000, 5_000)
 COUNT_CALLS = """
 import cProfile, json, pstats, sys

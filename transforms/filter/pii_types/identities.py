@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import refinery.transforms.filter.pii_types.checks as checks
+from refinery.transforms.filter.pii_types.cues import IDENTITY_CUE, PHONE_CUE, says
 from refinery.transforms.filter.pii_types.payments import CARD_GROUPS, is_card
 from refinery.transforms.filter.pii_types.scan import (
     WORD_BYTES,
@@ -245,7 +246,10 @@ def _kind(
             return "ssn"
     if "national_id" in kinds:
         for line, cue in BY_GROUPS.get(written, ()):
-            if line.check(digits) and (line.bare or cue.search(left)):
+            if not line.check(digits):
+                continue
+            bare = line.bare and not says(PHONE_CUE, data, start)
+            if bare or cue.search(left) or says(IDENTITY_CUE, data, start):
                 return "national_id"
     return None
 
@@ -261,6 +265,8 @@ def lettered(data: bytes) -> Iterator[tuple[int, int]]:
         value = data[start:end]
         compact = value.translate(None, b" -").upper() if value[6:7] not in b"+-" or not value[:6].isdigit() else value
         for line, form, cue in LETTERED_FORMS:
-            if form.fullmatch(value) and line.check(compact) and (line.bare or cue.search(before(data, start))):
+            if not form.fullmatch(value) or not line.check(compact):
+                continue
+            if line.bare or cue.search(before(data, start)) or says(IDENTITY_CUE, data, start):
                 yield start, end
                 break

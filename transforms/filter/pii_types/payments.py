@@ -6,6 +6,8 @@ Sources: ISO/IEC 7812-1 (card numbers: 12 to 19 digits, Luhn's check digit), the
 
 from collections.abc import Iterator
 
+from refinery.transforms.filter.pii_types.cues import CARD_CUE as OTHER_CARD_CUE
+from refinery.transforms.filter.pii_types.cues import says
 from refinery.transforms.filter.pii_types.scan import WORD_BYTES, before, compile_bytes, luhn
 
 # Groups of digits as cards are printed; one group for those that are not.
@@ -20,7 +22,7 @@ CARD_CUE = compile_bytes(
 NETWORKS = (
     (b"4", (13, 16, 19)),  # Visa
     *((str(n).encode(), (16,)) for n in range(51, 56)),  # Mastercard
-    *((str(n).encode(), (16,)) for n in range(223, 272)),
+    *((str(n).encode(), (16,)) for n in range(2221, 2721)),  # Mastercard, its second range
     (b"34", (15,)),  # American Express
     (b"37", (15,)),
     *((str(n).encode(), (14, 16)) for n in (300, 301, 302, 303, 304, 305, 36, 38, 39)),  # Diners Club
@@ -33,6 +35,7 @@ NETWORKS = (
     (b"62", (16, 17, 18, 19)),  # UnionPay
     *((str(n).encode(), (16,)) for n in (5018, 5020, 5038, 5893, 6304, 6759, 6761, 6762, 6763)),  # Maestro
 )
+BY_FIRST = dict(NETWORKS)
 BARE = (15, 16)  # digits in one group that need no cue: shorter and longer rows are counts, times, identifiers
 
 # Digits and letters of each country's account numbers (SWIFT, IBAN registry, release 99).
@@ -69,9 +72,9 @@ def is_card(data: bytes, start: int, end: int, digits: bytes) -> bool:
     """Whether digits are a card's: Luhn's check, and a network's range and form or a cue."""
     if len(set(digits)) < 2 or not luhn(digits):
         return False
-    if CARD_CUE.search(before(data, start)):
+    if CARD_CUE.search(before(data, start)) or says(OTHER_CARD_CUE, data, start):
         return True
-    known = any(digits.startswith(first) and len(digits) in lengths for first, lengths in NETWORKS)
+    known = any(len(digits) in BY_FIRST.get(digits[:size], ()) for size in range(1, 5))
     return known and (end - start > len(digits) or len(digits) in BARE)
 
 

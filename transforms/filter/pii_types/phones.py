@@ -12,6 +12,7 @@ Sources: ITU-T E.164 (at most 15 digits), the North American Numbering Plan (are
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from refinery.transforms.filter.pii_types.cues import PHONE_ASCII, PHONE_CUE, says
 from refinery.transforms.filter.pii_types.numbering import is_international, is_national, is_north_american
 from refinery.transforms.filter.pii_types.scan import (
     GAP,
@@ -48,6 +49,7 @@ NOT_A_PHONE = compile_bytes(
     rb"|(?:(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])\.){3}[0-9]{1,3}$"  # 10.0.0.1
     rb"|\+?[0-9]+\.[0-9]+$)"  # 3.141592
 )
+FALLING = compile_bytes(rb"^[0-9]{4} ?(?:-|/|\xe2\x80\x93) ?[0-9]{4}$")  # 1588-1234: no years from one to another
 THOUSANDS = compile_bytes(rb"^[1-9][0-9]{0,2}(?: [0-9]{3}){2,}$")
 # ISBN-13 with its prefix 978 or 979 and all its 13 digits; 978 and 979 alone are area codes of Massachusetts.
 ISBN_DIGITS = 13
@@ -60,20 +62,14 @@ IBAN_BEFORE = compile_bytes(rb"\b[A-Z]{2}[0-9]{2} ?(?:[A-Z0-9]{4} )*$")
 NAMES = (
     rb"tel|tele?phones?|phones?|ph|fax|fon|mobile|mob|cellphones?|cellular|whatsapp|viber|hotline|helpline|toll[- ]free"
     rb"|sms|tel\xc3\xa9fono|telefono|t\xc3\xa9l\xc3\xa9phone|t\xc3\xa9l|telefon\w{0,6}|telefone|tlf|telefax|handy|mobil"
-    rb"|mobilnummer|telefonnummer|rufnummer|m\xc3\xb3vil|celular|portable|cellulare|gsm|cep"
-)
-# Names in other scripts, where \b knows no words: тел(ефон), 电话, 電話, 手机, 전화.
-BEYOND_ASCII = (
-    rb"[\xd1\xd0][\x82\xa2]\xd0\xb5\xd0\xbb(?:\xd0\xb5\xd1\x84\xd0\xbe\xd0\xbd)?"
-    rb"|\xe7\x94\xb5\xe8\xaf\x9d|\xe9\x9b\xbb\xe8\xa9\xb1|\xe6\x89\x8b\xe6\x9c\xba"
-    rb"|\xec\xa0\x84\xed\x99\x94"
-)
+    rb"|mobilnummer|telefonnummer|rufnummer|m\xc3\xb3vil|celular|portable|cellulare|gsm|cep|"
+) + PHONE_ASCII.encode()
 FILLER = (
     rb"(?:phones?|me|us|him|her|them|you|at|on|to|the|my|our|your|is|was|numbers?|no|nr|num"
     rb"|numara\w{0,3}|line|desk|or|and|via)"
 )
 FILLERS = rb"(?:[ \t:.,#('\"-]{1,4}" + FILLER + rb"\b){0,4}"
-WORDS = rb"(?:\b(?:" + NAMES + rb")|" + BEYOND_ASCII + rb")"
+WORDS = rb"\b(?:" + NAMES + rb")"
 SAYS_SO = compile_bytes(
     rb"(?i)(?:"
     + WORDS
@@ -171,7 +167,7 @@ def is_cued(data: bytes, start: int, last: int) -> bool:
     left = before(data, start)
     if last and start - last <= CHAIN_BYTES and CHAIN.match(data[last:start]):
         return True
-    return bool(SAYS_SO.search(left))
+    return bool(SAYS_SO.search(left)) or says(PHONE_CUE, data, start)
 
 
 def _cued(data: bytes, start: int, groups: list[Group]) -> tuple[int, int] | None:
@@ -210,6 +206,8 @@ def _is_dated(number: bytes) -> bool:
     digits = only_digits(number)
     if digits[:3] in (b"978", b"979") and len(digits) == ISBN_DIGITS:
         return True
+    if len(digits) == 8 and FALLING.match(number) and digits[:4] > digits[4:]:
+        return False
     return bool(NOT_A_PHONE.match(number))
 
 

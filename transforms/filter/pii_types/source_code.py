@@ -1,8 +1,8 @@
 """What differs in source code: the forms that take the place of personal data, and what names no person there.
 
-Sources: RFC 2606 and RFC 6761 (names that are nobody's), Semantic Versioning (`package@1.0.0-rc.one`), the addresses
-that BigCode leaves alone (bigcode-dataset, pii/ner/pii_redaction/utils.py and pii/utils/: well-known name servers, and
-four numbers of one digit, which are versions or made up).
+Sources: RFC 2606 and RFC 6761 (names that are nobody's), the addresses that BigCode leaves alone
+(bigcode-dataset, pii/ner/pii_redaction/utils.py and pii/utils/: well-known name servers, and four numbers of one digit,
+which are versions or made up). What is nobody's in prose either, such as git@github.com, is in emails.py.
 """
 
 import re
@@ -30,10 +30,7 @@ FORMS: Mapping[str, str] = MappingProxyType(
 )
 """Type -> what takes its place; that of `user_path` takes the place of the whole home directory."""
 
-SERVICES = frozenset((b"git", b"hg", b"svn", b"bzr", b"cvs", b"anoncvs", b"anonymous"))
-"""Accounts of version control: git@github.com:owner/name.git is an address of a repository."""
 RESERVED = re.compile(rb"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$")
-VERSION = re.compile(rb"v?[0-9]+\.[0-9]")
 MEMBER = re.compile(rb"(?:self|this)\.")  # a@self.weight: a product of matrices
 CALL = re.compile(rb"[(\[]")  # a@b.transpose(0, 1)
 DOMAINS = frozenset((b"com", b"net", b"org", b"edu", b"gov", b"mil", b"int", b"info", b"biz", b"name", b"dev", b"app"))
@@ -54,13 +51,9 @@ def names_nobody(kind: str, data: bytes, start: int, end: int) -> bool:
     """Whether data[start:end], which has the form of that type, is nobody's in source code."""
     value = data[start:end]
     if kind == "email":
-        local, _, domain = value.lower().partition(b"@")
+        domain = value.lower().partition(b"@")[2]
         return bool(
-            local in SERVICES
-            or RESERVED.search(domain)
-            or VERSION.match(domain)
-            or MEMBER.match(domain)
-            or (CALL.match(data, end) and not _is_domain(domain))
+            RESERVED.search(domain) or MEMBER.match(domain) or (CALL.match(data, end) and not _is_domain(domain))
         )
     return kind == "ip" and (value in NAME_SERVERS or ONE_DIGIT_EACH.fullmatch(value) is not None)
 

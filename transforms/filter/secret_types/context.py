@@ -8,6 +8,7 @@ keyword plugin and CredSweeper's filters; the thresholds are ours.
 
 import re
 from collections import Counter
+from itertools import pairwise
 from math import log2
 from typing import Any, Literal
 
@@ -16,24 +17,33 @@ import re2
 Kind = Literal["password", "secret", "key"]
 
 
-def _compile(pattern: bytes) -> Any:
+def compile_bytes(pattern: bytes) -> Any:
+    """A linear-time pattern over bytes."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = 64 << 20
     return re2.compile(pattern, options)
 
 
+REACH = 512  # bytes of a value that are read
 # The last words of a name, in lower case, and what they make of it.
 PASSWORD = re.compile(
-    r"(?:pass?w(?:o?r?d|rd|sd)s?|passs?phrase|passcode|p[as]{0,3}s?s?wo?r?s?d|pwd?|pass|psw|pin_?code)$", re.ASCII
+    r"(?:pass?w(?:o?r?d|rd|sd)s?|passs?phrase|passcode|p[as]{0,3}s?s?wo?r?s?d|pwd?|pass|psw|pin_?code"
+    r"|passwort|kennwort|passord|contrasen[iy]?a|contrasenya|clave|senha|passe|mdp|parola|haslo|heslo|geslo|jelszo|sifre"
+    r"|wachtwoord|losenord|adgangskode|kodeord|salasana|parool|lozinka|zaporka|sandi)$",
+    re.ASCII,
 )
 SECRET = re.compile(
     r"(?:secrets?|tokens?|credentials?|creds?|api_?keys?|auth_?keys?|access_?keys?|secret_?keys?|private_?keys?|auth"
     r"|oauth|bearer|authorization|authentication|pat|jwt|dsn|secret_?key_?base|passin|passout|client_?srt)$",
     re.ASCII,
 )
-KEY = re.compile(r"keys?$", re.ASCII)
+KEY = re.compile(r"(?:keys?|salt|pepper|(?<![a-z])api)$", re.ASCII)
 NOT_PASS = re.compile(r"(?:by|com|tres|sur|over|under|im|en)pass$", re.ASCII)
-_TAIL = "value val str string text data base64 b64 hex env default prod production dev old new raw plain"
+_TAIL = """
+confirmation confirm again repeat value val str string text data base64 b64 hex env default prod production dev old new
+raw plain
+"""
 _PUBLIC = "public pub csrf xsrf pubkey publickey schema primary foreign index sort partition cache"
 _PROVIDERS = """
 adafruit adobe airtable algolia alibaba artifactory asana atlassian aws azure beamer bitbucket bittrex cloudant
@@ -56,26 +66,36 @@ rules that look for the provider's name before an assignment; softlayer, sl, ibm
 NEVER = frozenset(_NEVER.split())
 """values that are no password"""
 
-HEX = _compile(rb"(?:0x)?[0-9a-fA-F]+")
-UUID = _compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-zA-Z]{4}-){3}[0-9a-zA-Z]{12}")
-EXAMPLE = _compile(
+_EXAMPLES = b"""
+password passwd pass pwd secret token user username test changeme changeit x xx xxx yyy port pw hostname host
+"""
+EXAMPLES = frozenset(_EXAMPLES.split())
+"""passwords of examples in addresses and calls"""
+
+HEX = compile_bytes(rb"(?:0x)?[0-9a-fA-F]+")
+UUID = compile_bytes(rb"[0-9a-fA-F]{8}-(?:[0-9a-zA-Z]{4}-){3}[0-9a-zA-Z]{12}")
+EXAMPLE = compile_bytes(
     rb"(?i)example|placeholder|redacted|your_?-?(?:key|token|secret|api|pass|own|real)|xxxx|\*\*\*|\.\.\.|____"
     rb"|abcdefghijklm|000000"
     rb"|(?:key|token|secret|password|value)_?-?here"
 )
-PLACEHOLDER = _compile(
+PLACEHOLDER = compile_bytes(
     rb"(?i)sample|change_?-?me|changeit|your|insert|dummy|fake|replace|todo|not_?real|some_?(?:key|token|secret|pass)|(?:key|token|secret|password|value)_?here"
     rb"|my_?-?(?:key|token|secret|pass|super|client)|foobar|lorem|enc\(|deadbeefdead|test_?-?(?:key|token|secret|pass)"
 )
 # References to a variable, a template, a function: the secret is elsewhere.
-REFERENCE = _compile(
-    rb"[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|^\{[A-Za-z_0-9]*\}?$"
-    rb"|^@[A-Za-z_]+@$|\(\)|^\\\$|^&[A-Za-z]|://|^vault:|^!"
+REFERENCE = compile_bytes(
+    rb"^\*[A-Za-z]|[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|%[sdvq](?:$|[^A-Za-z0-9])|^\{[A-Za-z_0-9]*\}?$"
+    rb"|^@[A-Za-z_]+@$|\(\)|^\\\$|^&[A-Za-z]|://|^vault:|^!|^ENC\["
 )
-PATH = _compile(rb"(?:[./~]|[A-Za-z]:\\)?(?:[\w.-]*/)+[\w.-]*\.[A-Za-z]{2,5}$|^[./~]|^[A-Za-z]:\\")
-DOTTED = _compile(rb"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+")
-VERSION = _compile(rb"v?[0-9]+(?:\.[0-9]+)+(?:[-_.+][\w.]+)*")
-DATE = _compile(rb"[0-9T:./+Z-]+")
+# Encrypted for one cluster (kubeseal: the length of a wrapped key of 2,048 or 4,096 bits, then the key), or by sops.
+SEALED = (b"AgA", b"AgB", b"AgC", b"AgD", b"AQA", b"AQB", b"AQC", b"AQD")
+SEALED_BYTES = 340
+PATH = compile_bytes(rb"(?:[./~]|[A-Za-z]:\\)?(?:[\w.-]*/)+[\w.-]*\.[A-Za-z]{2,5}$|^[./~]|^[A-Za-z]:\\")
+DOTTED = compile_bytes(rb"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+")
+PRODUCT_KEY = compile_bytes(rb"(?:[A-Z0-9]{4,6}-){3,7}[A-Z0-9]{4,6}")
+VERSION = compile_bytes(rb"v?[0-9]+(?:\.[0-9]+)+(?:[-_.+][\w.]+)*")
+DATE = compile_bytes(rb"[0-9T:./+Z-]+")
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
 
 
@@ -125,14 +145,26 @@ def changes(value: bytes) -> int:
     return sum(kinds.count(pair) for pair in CHANGES)
 
 
+ALPHABET = 10  # letters in the order of the alphabet that nobody draws by chance
+
+
 def is_example(value: bytes) -> bool:
-    """Whether a value says that it is none, or is filled with x, 0, dots or stars."""
-    return bool(EXAMPLE.search(value))
+    """Whether a value says that it is none, is filled with x, 0, dots or stars, or has a piece of the alphabet."""
+    if EXAMPLE.search(value):
+        return True
+    run = 1
+    for before, byte in pairwise(value[:REACH].lower()):
+        run = run + 1 if byte == before + 1 and byte > 97 else 1
+        if run >= ALPHABET:
+            return True
+    return False
 
 
 def is_placeholder(value: bytes) -> bool:
     """Whether a value stands for a secret: an example, a run of few characters, a reference to a variable."""
-    if EXAMPLE.search(value) or PLACEHOLDER.search(value) or REFERENCE.search(value):
+    if value.startswith(SEALED) and len(value) >= SEALED_BYTES:
+        return True
+    if is_example(value) or PLACEHOLDER.search(value) or REFERENCE.search(value):
         return True
     return len(set(value)) < 4 and len(value) < 40
 
@@ -144,6 +176,8 @@ def is_random(value: bytes, strict: bool) -> bool:
     change between digits, capitals and lower case, and 2.5 bits (strict: 3) a byte.
     """
     value = value[:128]
+    if value.startswith(b"0x") and not HEX.fullmatch(value):
+        return False
     if HEX.fullmatch(value):
         return len(value) >= (32 if strict else 16) and entropy(value) >= 2.5 and not value.isdigit()
     if b"0" not in value.translate(CLASSES) and len(value) < 20:
@@ -158,7 +192,7 @@ def is_password(value: bytes, quoted: bool) -> bool:
     """Whether a value behind a password's name is one: letters together with digits or signs, no word, no code."""
     if len(value) < 6 or len(value) > 256 or value.lower() in NEVER or PATH.search(value):
         return False
-    if not quoted and DOTTED.fullmatch(value):
+    if not quoted and (DOTTED.fullmatch(value) or value.startswith((b"0x", b"0X"))):
         return False
     kinds = value.translate(CLASSES)
     letters, digits = b"a" in kinds or b"A" in kinds, b"0" in kinds
@@ -176,6 +210,8 @@ def judge_value(kind: Kind, value: bytes, quoted: bool) -> bool:
         found = is_password(value, quoted)
     elif len(value) == 36 and UUID.fullmatch(value):
         found = kind == "secret"
+    elif PRODUCT_KEY.fullmatch(value) and len(set(value)) > 7:
+        found = True
     else:
         long_enough = len(value) >= (16 if kind == "key" else 8)
         found = long_enough and is_random(value, kind == "key" and len(value) < 32) and not PATH.search(value)

@@ -11,9 +11,10 @@ from refinery.transforms.filter.secret_types.rules import (
     HEX_UUID,
     A,
     W,
-    has_digit,
     is_base36_mixed,
+    is_jwk,
     is_jwt,
+    is_old_vault,
     token,
 )
 
@@ -124,9 +125,9 @@ PLATFORMS = (
         "dropbox-token",
         "Dropbox tokens",
         "gitleaks; CredSweeper",
-        rb"sl\.[A-Za-z0-9_=-]{130,152}|[A-Za-z0-9]{10,12}A{10,12}[A-Za-z0-9_=-]{40,44}",
+        rb"sl\.(?:u\.)?[A-Za-z0-9_=-]{77,999}|[A-Za-z0-9]{10,12}A{10,12}[A-Za-z0-9_=-]{40,44}",
         "sl. AAAAAAAAAA",
-        hint=rb"sl\.[A-Za-z0-9_=-]{20}|AAAAAAAAAA",
+        hint=rb"sl\.(?:u\.)?[A-Za-z0-9_=-]{60}|AAAAAAAAAA",
     ),
     token(
         "dynatrace-token",
@@ -154,15 +155,16 @@ PLATFORMS = (
     token(
         "github-token",
         "GitHub tokens",
-        "GitHub's token formats (2021)",
-        rb"gh[opsru]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{80,90}",
+        "GitHub's token formats (2021); CredSweeper",
+        rb"gh[opsru]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{80,90}"
+        rb"|ghs_[0-9]{1,20}_eyJ[A-Za-z0-9_-]{15,}(?:\.[A-Za-z0-9_-]*){1,8}",
         "ghp_ gho_ ghs_ ghr_ ghu_ github_pat_",
     ),
     token(
         "gitlab-token",
         "GitLab tokens",
         "GitLab's list of token prefixes; detect-secrets",
-        rb"gl(?:pat|dt|ft|rt|imt|soat|cbt|ffct|wt|rtr)-" + W + rb"{20,64}(?:\.[0-9a-z]{2}\.[0-9A-Za-z]{9})?"
+        rb"gl(?:pat|dt|ft|rt|imt|soat|cbt|ffct|wt|rtr)-" + W + rb"{20,300}(?:\.[0-9a-z]{2}\.?[0-9A-Za-z]{7,9})?"
         rb"|glptt-[a-f0-9]{40}|gloas-"
         + W
         + rb"{64}|glagent-"
@@ -189,7 +191,7 @@ PLATFORMS = (
         "pat. sat.",
         hint=rb"[ps]at\.[A-Za-z0-9_-]{22}",
     ),
-    token("heroku-key", "Heroku keys", GITLEAKS, rb"HRKU-AA" + W + rb"{58}", "HRKU-AA"),
+    token("heroku-key", "Heroku keys", GITLEAKS, rb"HRKU-(?:AA" + W + rb"{58}|" + HEX_UUID + rb")", "HRKU-"),
     token("infracost-key", "Infracost keys", GITLEAKS, rb"ico-[A-Za-z0-9]{32}", "ico-", hint=rb"ico-[A-Za-z0-9]{32}"),
     token(
         "jwt",
@@ -204,8 +206,9 @@ PLATFORMS = (
         "jwk",
         "private parts of JSON Web Keys, also in base64",
         "RFC 7517; RFC 7518 6",
-        rb"(?:eyJrdHki|eyAia3R5I|W3sia3R5I)[A-Za-z0-9+/_-]{60,}={0,2}",
-        "eyJrdHki eyAia3R5I W3sia3R5I",
+        rb"(?:e[wyA3]|W[3w0yA])[A-Za-z0-9+/_-]*(?:Imt0eSI|JrdHki|ia3R5I)[A-Za-z0-9+/_-]{20,}={0,2}",
+        "Imt0eSI JrdHki ia3R5I",
+        is_jwk,
     ),
     token(
         "netlify-token",
@@ -219,9 +222,9 @@ PLATFORMS = (
         "newrelic-key",
         "New Relic keys",
         GITLEAKS,
-        rb"NR(?:AK|II|BR|JS|RA|AA)-[A-Za-z0-9_-]{19,40}|\b(?:eu01x)?[0-9a-f]{30,36}NRAL",
-        "NRAK- NRII- NRBR- NRJS- NRRA- NRAA- NRAL",
-        hint=rb"NR(?:AK|II|BR|JS|RA|AA)-|NRAL\b",
+        rb"NR(?:AK|II|IQ|BR|JS|RA|AA)-[A-Za-z0-9_-]{19,40}|\b(?:eu01x)?[0-9a-f]{30,36}NRAL",
+        "NRAK- NRII- NRIQ- NRBR- NRJS- NRRA- NRAA- NRAL",
+        hint=rb"NR(?:AK|II|IQ|BR|JS|RA|AA)-|NRAL\b",
     ),
     token(
         "nkey-seed", "seeds of NATS nkeys", CREDSWEEPER, rb"S[ACOUNX][A-Z2-7]{56}", "", hint=rb"\bS[ACOUNX][A-Z2-7]{20}"
@@ -299,10 +302,10 @@ PLATFORMS = (
         "vault-token",
         "HashiCorp Vault tokens",
         GITLEAKS,
-        rb"hvb\.[\w-]{100,300}|hvs\.[\w-]{90,120}|\bs\.[A-Za-z0-9]{24}\b",
-        "hvb. hvs. s.",
-        has_digit,
-        hint=rb"hv[bs]\.|\bs\.[A-Za-z0-9]{24}",
+        rb"hv[br]\.[\w-]{100,300}|hvs\.[\w-]{80,160}|\bs\.[A-Za-z0-9]{24}\b",
+        "hvb. hvr. hvs. s.",
+        is_old_vault,
+        hint=rb"hv[brs]\.|\bs\.[A-Za-z0-9]{24}",
     ),
     token(
         "vercel-token", "Vercel tokens", CREDSWEEPER, rb"vc[pkrica]_[A-Za-z0-9]{56}", "vcp_ vck_ vcr_ vci_ vca_ vcc_"

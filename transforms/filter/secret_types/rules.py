@@ -2,17 +2,37 @@
 
 Prefixes are matched as providers publish them; lengths and alphabets are facts that well-kept scanners collect:
 gitleaks (MIT; config/gitleaks.toml), detect-secrets (Apache-2.0; detect_secrets/plugins), CredSweeper (MIT;
-credsweeper/rules/config.yaml). Patterns are RE2 over UTF-8 bytes; group 1, where there is one, is what is secret.
+credsweeper/rules/config.yaml), TruffleHog (AGPL-3.0; pkg/detectors). Patterns are RE2 over UTF-8 bytes; group 1, where
+there is one, is what is secret.
 """
 
 import base64
 import binascii
 import json
+import re
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
+WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 ALNUM = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+class Rule(NamedTuple):
+    """A rule by name, for pages and switches."""
+
+    name: str
+    what: str
+    source: str
+
+
+class Found(NamedTuple):
+    """data[start:end] is a secret of that rule; byte offsets."""
+
+    start: int
+    end: int
+    rule: str
 
 
 class Token(NamedTuple):
@@ -50,6 +70,14 @@ def is_jwt(token: bytes) -> bool:
         return header.startswith((b'{"alg"', b'{"typ"'))
 
 
+JWK_MEMBER = re.compile(rb"\"[dk]\"\s*:\s*\"[A-Za-z0-9_-]{16}")
+
+
+def is_jwk(token: bytes) -> bool:
+    """Whether base64 holds a private or a symmetric JSON Web Key (RFC 7517 4.1, RFC 7518 6: its member d or k)."""
+    return bool(JWK_MEMBER.search(decode_base64(token.rstrip(b"=")[: 1 << 14])))
+
+
 def is_base36_mixed(token: bytes) -> bool:
     """Letters and digits both occur: no word in capitals, no number."""
     body = token[3:]
@@ -59,6 +87,32 @@ def is_base36_mixed(token: bytes) -> bool:
 def has_digit(token: bytes) -> bool:
     """Whether there is a digit: no member of an object in code."""
     return any(48 <= byte <= 57 for byte in token)
+
+
+TURN_SHARE = 5  # a row drawn at random changes its kind of sign at every second place; a name of words at every eighth
+
+
+def is_mixed(token: bytes) -> bool:
+    """Whether letters and digits take turns as in what is drawn at random: no word, no name of something."""
+    kinds = [0 if 48 <= byte <= 57 else 1 if byte > 96 else 2 for byte in token if chr(byte).isalnum()]
+    turns = sum(a != b and (a, b) != (2, 1) for a, b in pairwise(kinds))
+    return 0 in kinds and turns * TURN_SHARE >= len(kinds)
+
+
+def is_old_vault(token: bytes) -> bool:
+    """Whether what follows `s.` is drawn at random, no method of an object."""
+    return not token.startswith(b"s.") or is_mixed(token[2:])
+
+
+def has_both_cases(token: bytes) -> bool:
+    """Whether capitals and small letters occur beside the prefix."""
+    body = token.rpartition(b"_")[2]
+    return any(65 <= byte <= 90 for byte in body) and any(97 <= byte <= 122 for byte in body)
+
+
+def has_six_digits(token: bytes) -> bool:
+    """Whether there are as many digits as in an id: no words of an address."""
+    return sum(48 <= byte <= 57 for byte in token) >= 6
 
 
 def has_github_checksum(token: bytes) -> bool:
@@ -92,11 +146,13 @@ def token(
     return Token(name, what, source, pattern, tuple(anchors.encode().split()), check, hint)
 
 
-GITLEAKS, DETECT, CREDSWEEPER = "gitleaks", "detect-secrets", "CredSweeper"
+GITLEAKS, DETECT, CREDSWEEPER, TRUFFLEHOG = "gitleaks", "detect-secrets", "CredSweeper", "TruffleHog"
+ISSUER = "the issuer's own form"
 # What many grammars are made of: a UUID, letters of identifiers, of tokens, of base64.
 HEX_UUID = rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 W = rb"[A-Za-z0-9_-]"
 A = rb"[A-Za-z0-9]"
+H = rb"[0-9a-f]"
 B64 = rb"[A-Za-z0-9+/]"
 
 # Keys that Google and others publish in the documentation and examples of their kits; listed by gitleaks. Beginnings.
