@@ -11,10 +11,11 @@ from refinery.loader.format.removals import column_ids
 from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA
 from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.takedowns import took_copies
 from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
 from refinery.transforms.core.document import hash64
 
-BY_ID = 1  # flag of a row of "gone": it also speaks of all documents of its id
+BY_ID = 1  # flag of a row of "gone": it also speaks of all documents of its id, see `took_copies`
 COLUMNS = ("id", "source", "origin", "split", "token_count")
 
 
@@ -33,7 +34,7 @@ def check_listing_file(
 ) -> Iterator[str]:
     """Failures of a listing, whose checksum is right. facts: gets its documents of shards and their tokens. writer:
     gets a row of "gone" for each. Memory: a batch."""
-    unique = manifest.recipe.get("exact_dup", True)  # else several documents may have one text
+    by_id = [bool(step % 2) or took_copies(store, manifest.takedowns[step // 2]) for step in steps]
     schema = ADDED_SCHEMA if steps[0] % 2 else REMOVED_SCHEMA
     documents = tokens = 0
     with store.open(path) as stream, bounded_parquet(stream, path, COLUMNS) as (found, batches):
@@ -44,8 +45,8 @@ def check_listing_file(
             in_shards = np.array([bool(split) for split in batch.column("split").to_pylist()], np.bool_)
             documents += int(in_shards.sum())
             tokens += sum(batch.column("token_count").to_pylist())
-            for step in steps:
-                flags = BY_ID * np.logical_or(in_shards & unique, step % 2)
+            for step, whole in zip(steps, by_id, strict=True):
+                flags = BY_ID * (whole & np.logical_or(in_shards, step % 2))
                 rows = {"key": row_ids(batch), "record": row_records(batch), "step": step, "flags": flags}
                 writer.add("gone", table_rows("gone", **rows))
     facts |= {"documents": documents, "tokens": tokens}
