@@ -1,5 +1,6 @@
 """Checks of a corpus from which something was taken: its proofs, and that nothing that they list is left."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,12 +9,13 @@ import numpy as np
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, unseal
 from refinery.loader.format.removals import column_ids
-from refinery.loader.format.takedown import ADDED_SCHEMA, PROOF_KIND, REMOVED_SCHEMA, Takedown
+from refinery.loader.format.takedown import ADDED_SCHEMA, PROOF_KIND, REMOVED_SCHEMA, REPLACED, Takedown
 from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
 from refinery.transforms.core.document import hash64
 
 COUNTS = ("documents", "tokens")
+ID = re.compile("[0-9a-f]{32}")
 
 
 def check_takedowns(
@@ -86,14 +88,29 @@ def check_counts(takedown: Takedown, counted: Mapping[str, Mapping[str, int]]) -
 
 def took_copies(store: Store, takedown: Takedown) -> bool:
     """Whether every document of the texts that went from the shards went, too (--copies remove): then their ids stand
-    for all copies. Otherwise another record of the same text may stay, or come back. False where the proof, which
-    `check_proof` speaks of, does not say it."""
+    for all copies. Otherwise another record of the same text may stay, or come back."""
+    options = _proof(store, takedown).get("options")
+    return isinstance(options, dict) and options.get("copies") == "remove"
+
+
+def dropped_later(store: Store, manifest: Manifest) -> set[bytes]:
+    """Ids of documents that went, in whose place another record of the same text came, which a later stage dropped: as
+    in a run, duplicates of it name an id that is nowhere."""
+    found = set[bytes]()
+    for takedown in manifest.takedowns:
+        duplicates = _proof(store, takedown).get("duplicates")
+        ids = duplicates.get("dropped_later") if isinstance(duplicates, dict) else None
+        found |= {bytes.fromhex(id_) for id_ in ids or () if isinstance(id_, str) and ID.fullmatch(id_)}
+    return found
+
+
+def _proof(store: Store, takedown: Takedown) -> dict[str, Any]:
+    """A proof, {} where it is not what it has to be, of which `check_proof` speaks."""
     try:
         proof = unseal(store.read(takedown.proof), takedown.proof)
     except (FormatError, OSError):
-        return False
-    options = proof.get("options")
-    return isinstance(options, dict) and options.get("copies") == "remove"
+        return {}
+    return proof if isinstance(proof, dict) else {}
 
 
 def check_left(store: Store, manifest: Manifest) -> Iterator[str]:
@@ -103,7 +120,9 @@ def check_left(store: Store, manifest: Manifest) -> Iterator[str]:
     records, ids = set[int](), set[bytes]()
     for takedown in manifest.takedowns:
         by_id = took_copies(store, takedown)
-        for row in listed_rows(store, takedown.removed, REMOVED_SCHEMA, ("id", "source", "origin", "split")):
+        for row in listed_rows(store, takedown.removed, REMOVED_SCHEMA, ("id", "source", "origin", "split", "why")):
+            if row["why"] == REPLACED:  # it is in removals/ now
+                continue
             records.add(_record(row))
             if row["split"] and by_id:
                 ids.add(row["id"])

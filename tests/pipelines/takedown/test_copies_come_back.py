@@ -1,4 +1,4 @@
-"""Copies of what goes, under other addresses: they come back, or stand behind what comes back, and the takedown ends."""
+"""Copies of what goes, under other addresses: they come back, or stand behind what does, and the takedown ends."""
 
 from pathlib import Path
 from typing import Any
