@@ -35,6 +35,10 @@ class Record:
     text: str
     date: str = ""
 
+    @property
+    def line(self) -> str:
+        return json.dumps({"url": self.url, "text": self.text, "date": self.date})
+
 
 def sentence(family: str, number: int) -> str:
     """Of words that no other sentence has."""
@@ -81,12 +85,21 @@ class Corpus:
         recipe = {**RECIPE, "sources": sources, "tokenizer": {"path": str(folder / "tokenizer.json")}, **more}
         (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
 
+    def number(self, source: str, origin: str) -> int:
+        """The record that was read at an origin: a line's place in its file."""
+        place = int(origin.rpartition("@")[2])
+        for number, record in enumerate(self.records):
+            if record.source == source:
+                if not place:
+                    return number
+                place -= len(record.line) + 1
+        raise ValueError(origin)
+
     def write(self, without: Collection[int] = ()) -> None:
         """The files without the records of these numbers: a line of blanks stands for each, so that origins stay."""
         lines: dict[str, list[str]] = {name: [] for name in SOURCES}
         for number, record in enumerate(self.records):
-            line = json.dumps({"url": record.url, "text": record.text, "date": record.date})
-            lines[record.source].append(" " * len(line) if number in without else line)
+            lines[record.source].append(" " * len(record.line) if number in without else record.line)
         for name, every in lines.items():
             (self.folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in every))
 
