@@ -9,7 +9,7 @@ from refinery.loader.format.manifest import Column
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.takedown.fates import Lost, Reinstated, Unrepresented
 from refinery.pipelines.takedown.funnel import Step
-from refinery.pipelines.takedown.request import LICENCE, Request
+from refinery.pipelines.takedown.request import BY_OTHERS, LICENCE, Request
 from refinery.pipelines.takedown.rewrite import batch_of
 from refinery.pipelines.takedown.rows import Row
 from refinery.transforms.address.redact import redact_address
@@ -33,7 +33,6 @@ from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.shards import provenance_rows
 
 ASKED = "the request names it, too"
-BY_COPIES = ("copies", "sources")  # columns that other documents decide
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Allowed:
     def by_itself(self) -> bool:
         """Whether a rule asks for what the stages of phase 3 measure of a document alone."""
         rule = self.request.where
-        return rule is not None and not set(rule.names) & set(BY_COPIES)
+        return rule is not None and not set(rule.names) & set(BY_OTHERS)
 
 
 @dataclass

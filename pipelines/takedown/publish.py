@@ -132,7 +132,7 @@ def publish_version(
         "bytes": sum(row["kept"]["bytes"] for row in funnel if row["stage"] == STAGE),
     }
     _check(manifest, takedown, totals, funnel, removals)
-    left = _left(new, result.shards, removals, rejects, request)
+    left = _left(new, result.shards, removals, rejects, request.lasting)
     proof = {
         "kind": PROOF_KIND,
         "schema_version": SCHEMA_VERSION,

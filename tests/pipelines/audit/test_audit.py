@@ -106,6 +106,23 @@ def test_a_number_of_the_funnel(corpus: Path, tmp_path: Path) -> None:
     assert [finding.what for finding in verdict.faults] == ["another number of records"]
 
 
+def test_a_count_that_is_moved_to_another_reason(corpus: Path, tmp_path: Path) -> None:
+    """Sums stay, and rejects/ may have a sample alone: all records say why each is dropped."""
+    prefix = copy_of(corpus, tmp_path / "forged")
+
+    def edit(payload: dict[str, Any]) -> None:
+        row = next(row for row in payload["funnel"] if row["stage"] == "heuristics" and len(row["dropped"]) > 1)
+        one, other = sorted(row["dropped"])[:2]
+        for unit, count in (("documents", 1), ("bytes", 100)):
+            row["dropped"][one][unit] -= count
+            row["dropped"][other][unit] += count
+
+    edit_manifest(prefix, edit)
+    verdict = audited(prefix)
+    assert not verdict.is_sound and not verdict.outcome.differing
+    assert [finding.what for finding in verdict.faults] == ["another number of records"] * 2
+
+
 def test_samples(corpus: Path) -> None:
     """A part of the records, the same each time, of another seed another one; some input files alone."""
     one, again, other = audited(corpus, 0.2), audited(corpus, 0.2), audited(corpus, 0.2, seed=1)

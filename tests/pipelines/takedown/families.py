@@ -69,12 +69,22 @@ def random_family(draw: random.Random, name: str) -> list[Record]:
     return records
 
 
+def random_items(draw: random.Random, records: Sequence[Record]) -> list[str]:
+    """Two sentences of some of the records, which others of their families have, too, or not."""
+    chosen = [record.text.split() for record in records if draw.random() < 0.15]
+    return [" ".join(words[-2 * SENTENCE :]) for words in chosen]
+
+
 class Corpus:
     """The files of some records, and the recipe that reads them."""
 
-    def __init__(self, folder: Path, records: Sequence[Record], **more: Any) -> None:
+    def __init__(self, folder: Path, records: Sequence[Record], items: Sequence[str] = (), **more: Any) -> None:
+        """items: of a benchmark; documents that hold one are dropped, behind deduplication."""
         self.folder, self.records = folder, records
         folder.mkdir(parents=True, exist_ok=True)
+        if items:
+            (folder / "items.jsonl").write_text("".join(json.dumps({"text": item}) + "\n" for item in items))
+            more = {**more, "decontaminate": {"benchmarks": [str(folder / "items.jsonl")], "ngram": 8}}
         self.write()
         words = [record.text for record in records[:40]]
         train_tokenizer(words, str(folder / "tokenizer.json"), TrainTokenizerParams(vocab_size=300, held_out=0))

@@ -15,6 +15,9 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.format.takedown import REPLACED, UNREPRESENTED
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.audit.audit import audit
+from refinery.pipelines.audit.recorded import Asked
+from refinery.pipelines.audit.sample import Sample
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.load_recipe import parse_recipe
@@ -31,7 +34,7 @@ from refinery.transforms.records.rank import rank_key, seconds_of_date
 from refinery.transforms.write.documents import documents_table
 from tests.pipelines.inputs import corpus_bytes
 from tests.pipelines.takedown.corpora import remove, removed_rows, rows, write_list
-from tests.pipelines.takedown.families import RECIPE, SOURCES, Corpus, Record, random_family
+from tests.pipelines.takedown.families import RECIPE, SOURCES, Corpus, Record, random_family, random_items
 from tests.sampling import ALL, sampled
 
 FACTS = ("id", "source", "origin", "copies", "sources")
@@ -106,7 +109,9 @@ def test_as_a_run_without_what_went(seed: int, tmp_path: Path) -> None:
     """Two takedowns, one after the other: each is, byte for byte, a run without all that it and the one before list as
     gone: what was asked for, its copies with --copies remove, and duplicates that a rule names as they come back."""
     draw = random.Random(seed)
-    corpus = Corpus(tmp_path / "in", families(draw, 16, f"s{seed}"), **RECIPES[seed % len(RECIPES)])
+    records = families(draw, 16, f"s{seed}")
+    items = random_items(draw, records) if seed % 3 else []
+    corpus = Corpus(tmp_path / "in", records, items, **RECIPES[seed % len(RECIPES)])
     versions, gone = [corpus.refine(tmp_path / "0")], set[int]()
     for number in (1, 2):
         asked, flags = request(draw, corpus, tmp_path / f"{number}.txt")
@@ -115,13 +120,19 @@ def test_as_a_run_without_what_went(seed: int, tmp_path: Path) -> None:
         listed = [row for row in went(versions[-1]) if row["why"] != REPLACED]
         assert not [row for row in listed if row["why"] == UNREPRESENTED and "--where" not in flags]
         gone |= {corpus.number(row["source"], row["origin"]) for row in listed}
-        assert asked <= gone
+        there = {
+            corpus.number(row["source"], row["origin"])
+            for row in (*rows(versions[-2], FACTS), *removed_rows(versions[-2]))
+        }
+        assert asked & there <= gone
         again = corpus.refine(tmp_path / f"again-{number}", gone)
         assert facts(versions[-1]) == facts(again)
         assert bytes_of(versions[-1]) == bytes_of(again)
         totals = [read_manifest(open_store(str(prefix))).totals for prefix in (versions[-1], again)]
         assert totals[0] == totals[1]
         assert verify(str(versions[-1]), against=str(versions[-2])).failures == []
+        audited = audit(Asked(str(versions[-1])), Sample(1.0), 0, None, lambda line: None)
+        assert audited.is_sound, list(audited.lines())
 
 
 def write_part(folder: Path, records: Iterable[tuple[int, Record]], recipe: Any) -> PartFiles:
