@@ -158,7 +158,7 @@ class Processes:
     def close(self) -> None:
         WORKER.clear()
         if self.pool:
-            self.pool.shutdown(wait=False, cancel_futures=True)
+            self.pool.shutdown(wait=True, cancel_futures=True)  # else its semaphores outlive it, and Python warns
 
 
 def audit(asked: Asked, sample: Sample, workers: int, most_files: int | None, say: Say) -> Verdict:
