@@ -27,6 +27,12 @@ REQUESTED, COPY, UNREPRESENTED, REPLACED = WHY = (
     "duplicate-of-removed",
     "duplicate-of-reinstated",
 )
+MEANINGS = {
+    REQUESTED: "it was asked for, after the corpus was made",
+    COPY: "it has the text of a document that was asked for, or stood for it",
+    UNREPRESENTED: "the document that had stood for it went, and it did not take its place",
+    REPLACED: "a better document came back, and it is a near copy of that",
+}
 KEPT = "kept"  # `was` of a document of the shards; of others the reason for which deduplication had removed it
 NOWHERE = -1  # split "", index, row and token_offset of a document that was in no shard
 

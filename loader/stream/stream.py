@@ -304,8 +304,8 @@ class TokenStream(DeliveredBatches):
         if self._packing:
             raise StateError(
                 "state: of an earlier version of this corpus, from which documents were taken since. Its documents "
-                "are packed into other rows now, so nothing can go on in them; deliver the rest from the earlier one while "
-                "it is there, begin a stream anew with another seed, or go on without packing from a state without it"
+                "are packed into other rows now, so nothing can go on in them; deliver the rest from the earlier one "
+                "while it is there, or begin a stream anew with another seed"
             )
         self._halt()
         self.corpus = version

@@ -46,13 +46,14 @@ from refinery.pipelines.takedown.funnel import Funnel
 from refinery.pipelines.takedown.listings import added_table, elsewhere, publish_listing, removed_table
 from refinery.pipelines.takedown.lookup import publish_lookup
 from refinery.pipelines.takedown.place import Place
+from refinery.pipelines.takedown.recount import publish_statistics
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Row, key_of, rows_of
 from refinery.pipelines.takedown.shards import with_new
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.lookup.entries import FOLDER as LOOKUP
 
-LEFT_OUT = (STATISTICS, REPORT, "work/")  # measured or made of what went, and not measured again
+LEFT_OUT = (STATISTICS, REPORT, "work/")  # made of what went, too; what can be counted again is
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,10 @@ def publish_version(
     identity: Mapping[str, Any],
     result: Result,
     say: Callable[[str], None],
+    recipe: str = "",
 ) -> Manifest:
-    """Write all that the shards are not, the manifest last; returns it. Raises CountsDisagree."""
+    """Write all that the shards are not, the manifest last; returns it. recipe: the corpus' own file, where it has
+    stages of its own. Raises CountsDisagree."""
     old, new, manifest = corpus.store, place.store, corpus.manifest
     payload = whole_payload(old)
     shards = with_new(payload["shards"], result.shards)
@@ -132,6 +135,8 @@ def publish_version(
         "bytes": sum(row["kept"]["bytes"] for row in funnel if row["stage"] == STAGE),
     }
     _check(manifest, takedown, totals, funnel, removals)
+    statistics = publish_statistics(place, corpus, recipe, shards, funnel)
+    files += [statistics] if statistics else []
     left = _left(new, result.shards, removals, rejects, request.lasting)
     proof = {
         "kind": PROOF_KIND,
@@ -154,7 +159,7 @@ def publish_version(
             "rewritten": [_both(before.get(shard["files"]["bin"]["path"]), shard) for shard in result.shards],
             "same": len(same),
         },
-        "left_out": list(LEFT_OUT),
+        "left_out": [name for name in LEFT_OUT if name != STATISTICS or not statistics],
         "left": left,
     }
     data = seal(proof)

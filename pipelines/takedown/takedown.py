@@ -157,7 +157,7 @@ class TakedownRun:
         foreseen = self._foresee(place)
         shards = self._rewrite(place, foreseen.changes, foreseen.outcome.counted)
         result = Result(foreseen.decision, foreseen.outcome, shards)
-        return publish_version(place, self.corpus, self.request, self.identity, result, self.say)
+        return publish_version(place, self.corpus, self.request, self.identity, result, self.say, self.recipe)
 
     def _rewrite(self, place: Place, changes: Changes, counted: frozenset[str]) -> Sequence[Mapping[str, Any]]:
         if not changes:

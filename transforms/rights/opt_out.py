@@ -219,6 +219,7 @@ OPT_OUT: Stage[OptOutParams] = Stage(
     prepare=OptOuts,
     files=list_files,
     libraries=("idna",),
+    concerns=("rights",),
     notes=(AS_OF,),
     reasons=(
         Reason("opt-out-host", "the host, or a domain above it, is on a list of hosts", "correct the list"),
