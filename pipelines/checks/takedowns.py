@@ -1,7 +1,6 @@
 """Checks of a corpus from which something was taken: its proofs, and that nothing that they list is left."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from refinery.loader.format.removals import column_ids
 from refinery.loader.format.takedown import ADDED_SCHEMA, PROOF_KIND, REMOVED_SCHEMA, REPLACED, Takedown
 from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
+from refinery.loader.takedown.listings import listed_rows, took_copies
 from refinery.transforms.core.document import hash64
 
 COUNTS = ("documents", "tokens")
-ID = re.compile("[0-9a-f]{32}")
 
 
 def check_takedowns(
@@ -86,33 +85,6 @@ def check_counts(takedown: Takedown, counted: Mapping[str, Mapping[str, int]]) -
                 yield f"{path or takedown.proof}: {found[unit]} {unit} listed, {expected} expected from the manifest"
 
 
-def took_copies(store: Store, takedown: Takedown) -> bool:
-    """Whether every document of the texts that went from the shards went, too (--copies remove): then their ids stand
-    for all copies. Otherwise another record of the same text may stay, or come back."""
-    options = _proof(store, takedown).get("options")
-    return isinstance(options, dict) and options.get("copies") == "remove"
-
-
-def dropped_later(store: Store, manifest: Manifest) -> set[bytes]:
-    """Ids of documents that went, in whose place another record of the same text came, which a later stage dropped: as
-    in a run, duplicates of it name an id that is nowhere."""
-    found = set[bytes]()
-    for takedown in manifest.takedowns:
-        duplicates = _proof(store, takedown).get("duplicates")
-        ids = duplicates.get("dropped_later") if isinstance(duplicates, dict) else None
-        found |= {bytes.fromhex(id_) for id_ in ids or () if isinstance(id_, str) and ID.fullmatch(id_)}
-    return found
-
-
-def _proof(store: Store, takedown: Takedown) -> dict[str, Any]:
-    """A proof, {} where it is not what it has to be, of which `check_proof` speaks."""
-    try:
-        proof = unseal(store.read(takedown.proof), takedown.proof)
-    except (FormatError, OSError):
-        return {}
-    return proof if isinstance(proof, dict) else {}
-
-
 def check_left(store: Store, manifest: Manifest) -> Iterator[str]:
     """Nothing that any takedown lists is in what the last one wrote: no document that was read there (source, origin),
     and of takedowns that took all copies no document of a text that went from the shards and did not come back. (Verify
@@ -157,16 +129,6 @@ def _paths(store: Store, manifest: Manifest) -> Iterable[str]:
 
 def _record(row: dict[str, Any]) -> int:
     return hash64(row["id"], row["source"], row["origin"])
-
-
-def listed_rows(store: Store, path: str, schema: Any, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """These columns of a listing, which anybody may have written. Raises FormatError for another schema, and as
-    `bounded_parquet`, and is bounded as that."""
-    with store.open(path) as stream, bounded_parquet(stream, path, columns) as (found, batches):
-        if not found.equals(schema):
-            raise FormatError(f"{path}: columns {found.names} found, {schema.names} expected")
-        for batch in batches:
-            yield from batch.to_pylist()
 
 
 def takedown_lines(manifest: Manifest, against: str) -> list[str]:

@@ -23,7 +23,7 @@ from refinery.loader.format.provenance import PARQUET
 from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA, REPLACED
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.store import Store, checksums
-from refinery.pipelines.checks.takedowns import listed_rows, took_copies
+from refinery.loader.takedown.listings import listed_rows, took_copies
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.export.regions import PROVENANCE
 from refinery.pipelines.export.text_job import describe

@@ -1,4 +1,5 @@
-"""The files of the new version that no shard is: removals and rejects without what went, and copies of the rest."""
+"""The files of the new version that no shard is: removals and rejects without what went, copies of the rest, and the
+listings of what went and came back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,14 @@ import pyarrow.parquet as pq
 from refinery.loader.format.manifest import FileEntry, Manifest
 from refinery.loader.format.publish_manifest import describe_file
 from refinery.loader.format.removals import FOLDER, REMOVALS_SCHEMA, column_ids, removals_file, removals_name
+from refinery.loader.format.takedown import (
+    ADDED_SCHEMA,
+    NOWHERE,
+    REMOVED_SCHEMA,
+    sort_rows,
+    takedown_name,
+    write_rows,
+)
 from refinery.loader.parquet.batches import stored_batches, stored_table
 from refinery.loader.storage.copy_object import copy_object
 from refinery.loader.storage.full_disk import scratch_folder
@@ -162,3 +171,31 @@ def count_left(store: Store, files: Iterable[Mapping[str, Any]], request: Reques
             rows = {name: batch.column(name).to_pylist() for name in columns}
             left += sum(map(bool, request.match(rows)))
     return left
+
+
+def removed_table(gone: Iterable[Row], deleted: Iterable[Row]) -> pa.Table:
+    """What went, of rows with `was`, `why` and `request`."""
+    names = REMOVED_SCHEMA.names
+    rows = [{name: row[name] for name in names} for row in (*gone, *deleted)]
+    return sort_rows(pa.Table.from_pylist(rows, schema=REMOVED_SCHEMA))
+
+
+def elsewhere(row: Row, why: str, request: str) -> Row:
+    """A row of removals/ as one of what went."""
+    place = {"split": "", "domain": "", "index": NOWHERE, "row": NOWHERE, "token_offset": NOWHERE}
+    return {**row, **place, "was": row["reason"], "why": why, "request": request, "token_count": 0, "text_bytes": 0}
+
+
+def publish_listing(store: Store, number: int, file: str, table: pa.Table) -> dict[str, Any]:
+    """Write a listing of the takedown of that number; its file for the manifest."""
+    name = takedown_name(number, file)
+    with scratch_folder(name) as scratch:
+        local = scratch / "rows.parquet"
+        write_rows(local, table)
+        store.create(name, local)
+    return describe(store, name)
+
+
+def added_table(found: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """What came back."""
+    return sort_rows(pa.Table.from_pylist([dict(row) for row in found], schema=ADDED_SCHEMA))

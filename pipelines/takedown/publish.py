@@ -36,14 +36,17 @@ from refinery.pipelines.takedown.fates import Demoted, Lost, Moved, Outcome, Rei
 from refinery.pipelines.takedown.files import (
     IN_REJECTS,
     REJECTS,
+    added_table,
     copied,
     copy_files,
     count_left,
+    elsewhere,
+    publish_listing,
+    removed_table,
     rewrite_rejects,
     rewrite_removals,
 )
 from refinery.pipelines.takedown.funnel import Funnel
-from refinery.pipelines.takedown.listings import added_table, elsewhere, publish_listing, removed_table
 from refinery.pipelines.takedown.lookup import publish_lookup
 from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.recount import publish_statistics

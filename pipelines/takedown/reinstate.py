@@ -14,7 +14,7 @@ import numpy as np
 
 from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA, REPLACED
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.takedowns import listed_rows
+from refinery.loader.takedown.listings import listed_rows
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.errors import RefineError

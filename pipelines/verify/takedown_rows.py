@@ -11,7 +11,7 @@ from refinery.loader.format.removals import REASONS, column_ids
 from refinery.loader.format.takedown import ADDED_SCHEMA, KEPT, REMOVED_SCHEMA, REPLACED
 from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.takedowns import dropped_later, took_copies
+from refinery.loader.takedown.listings import dropped_later, took_copies
 from refinery.pipelines.verify.joins import BY_ID, HEAD
 from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
 from refinery.transforms.core.document import hash64
