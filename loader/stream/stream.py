@@ -310,18 +310,20 @@ class TokenStream(DeliveredBatches):
         self._halt()
         self.corpus = version
         if isinstance(self._versions, ViewVersions):
-            self._opened, self._past = self._versions.turn(version)
+            self._opened, past_view = self._versions.turn(version)
+            self._past = past_view
             self._shards = self._opened.choose(self.split, None)
             self._arrange = replace(self._arrange, opened=self._opened)
         else:
-            self._past, self._shards = self._versions.turn(version, self._shards, self.split, self._past)
+            before = self._past if isinstance(self._past, Version) else None
+            self._past, self._shards = self._versions.turn(version, self._shards, self.split, before)
             inner = getattr(self._source, "inner", self._source)
             self._source = self._past.source(inner, self._batch_params.pad_id) if self._past else inner
         schedule, loop, self._ids = self._arrange(self._shards, self._filled)
         self._replace_schedule(schedule, loop)
         if isinstance(self._versions, ViewVersions):
             self._source = self._open_source(self._remote)
-            self._versions.say(self._past)
+            self._versions.say(past_view)
         self._stop, self._documents = self._new_documents()
 
     @property

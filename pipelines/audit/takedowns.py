@@ -87,7 +87,7 @@ class Believed:
 
 def stage_of_taken(row: Row) -> str:
     """The stage of the funnel that counts a document of a listing as taken out."""
-    return STAGE if row["split"] else STAGE_OF.get(row["was"], row["was"])
+    return STAGE if row["split"] else STAGE_OF.get(row["was"], str(row["was"]))
 
 
 def believed(store: Store, manifest: Manifest) -> Believed:

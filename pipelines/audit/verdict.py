@@ -53,8 +53,8 @@ class Verdict:
         mine.undecided.update(outcome.undecided)
         mine.notes.update(outcome.notes)
         mine.taken.update(outcome.taken)
-        for key, (documents, size) in outcome.lost.items():
-            mine.lose(*key, size, documents)
+        for lost, (documents, size) in outcome.lost.items():
+            mine.lose(*lost, size, documents)
         mine.differing += outcome.differing
         mine.findings += outcome.findings[: max(0, MOST_FINDINGS - len(mine.findings))]
         counts = self.read.setdefault(outcome.source, {})

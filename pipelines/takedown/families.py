@@ -149,13 +149,13 @@ def find_families(
         hits = _rows_of(part, wanted)
         if not len(hits):
             continue
-        keys, sizes = records_of(part, hits), _sizes(part, hits)
-        away = np.array([absent.has(key) for key in keys], np.bool_)
-        start = np.array([key in starts for key in keys], np.bool_)
-        found.sizes |= {key: size for key, size, on in zip(keys, sizes, start, strict=True) if on}
+        records, sizes = records_of(part, hits), _sizes(part, hits)
+        away = np.array([absent.has(key) for key in records], np.bool_)
+        start = np.array([key in starts for key in records], np.bool_)
+        found.sizes |= {key: size for key, size, on in zip(records, sizes, start, strict=True) if on}
         known[number], found.rows[number] = hits[away | start], hits[start & ~away]
         if start.any():
-            begin += [keys for _, keys in row_keys(part, compared, hits[start])]
+            begin += [each for _, each in row_keys(part, compared, hits[start])]
     sought = Sought.of(begin, shapes)
     while sought:
         more: list[RowKeys] = []

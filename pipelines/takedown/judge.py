@@ -23,11 +23,11 @@ from refinery.transforms.core.document import (
     listing_of,
     text_bytes,
 )
+from refinery.transforms.core.lane import AnyStage
 from refinery.transforms.core.per_document import content_size
 from refinery.transforms.core.prepared import Prepared, prepare_once
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.safe_text import printable
-from refinery.transforms.core.stage import Stage
 from refinery.transforms.filter.decontaminate import DecontaminateParams, judge_contamination, load_benchmarks
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.shards import provenance_rows
@@ -133,7 +133,7 @@ class Judge:
         return Reinstated(row, size, tuple(steps), doc, row.get("kept_id", b""))
 
 
-def reject_row(stage: Stage, doc: Any, drop: Drop, finding: Finding, rejects: RejectParams) -> Row | None:
+def reject_row(stage: AnyStage, doc: Any, drop: Drop, finding: Finding, rejects: RejectParams) -> Row | None:
     """The row of rejects/ of a document that a stage dropped, as a run writes it (`transforms.core.per_document`); None
     where its sample does not take it."""
     sampled = hash64("reject", drop.reason, doc.origin) < rejects.rate * 2**64

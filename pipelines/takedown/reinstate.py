@@ -8,7 +8,6 @@ its family decided once more.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 
@@ -125,7 +124,7 @@ class Families:
         while more := self._unfit():
             self.unfit |= more
             self.attribution.without(more, absent | Absent.of(self.unfit))
-        fates = [Unrepresented(row, NOT_THERE) for key, row in candidates.items() if key not in found.sizes]
+        fates: list[Fate] = [Unrepresented(row, NOT_THERE) for key, row in candidates.items() if key not in found.sizes]
         fates += [Unrepresented(self.was[key], why) for key, why in sorted(self.unfit.items())]
         kept = [each for key, each in self.attribution.decided.items() if key not in self.was]
         places = {key_of(row): row for row in locate(store, self.corpus.manifest, {each.key[0] for each in kept})}
@@ -184,7 +183,7 @@ class Families:
                     f"{document.origin}: the stages of the recipe judge it otherwise than they did, so that families "
                     "cannot be decided anew; --no-reinstate does without"
                 )
-            row = cast(Row, lower[key])
+            row = lower[key]
             if place is not None:
                 place = {**place, "why": REPLACED, "request": "", "kept_id": row["kept_id"]}
             yield Demoted(row, answer.size, answer.steps, place)
