@@ -73,13 +73,18 @@ class Funnel:
                 _drop(row, reason, size, sign)
                 return
             _add(row["kept"], sign * size, sign)
-        for step in steps:
-            row = self.row(step.stage, source)
-            _add(row["in"], sign * step.entered, sign)
-            if step.dropped:
-                _drop(row, step.dropped, step.entered, sign)
+        last: Step | None = None
+        for last in steps:
+            row = self.row(last.stage, source)
+            _add(row["in"], sign * last.entered, sign)
+            if last.dropped:
+                _drop(row, last.dropped, last.entered, sign)
                 return
-            _add(row["kept"], sign * step.left, sign)
+            _add(row["kept"], sign * last.left, sign)
+        # Stages of the writer judge no document by itself, such as the one of targets, which it passes.
+        for stage in self._used[self._used.index(last.stage) + 1 :] if last else ():
+            for count in ("in", "kept"):
+                _add(self.row(stage, source)[count], sign * last.left, sign)
 
     def finish(self, gone: Iterable[Row]) -> list[dict[str, Any]]:
         """All rows in order, with those of the stage STAGE behind the last one of the lane."""

@@ -10,7 +10,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.commands.verify import verify
 from tests.pipelines.inputs import run
 from tests.pipelines.takedown.corpora import remove, removed_rows, rows, write_list
-from tests.pipelines.takedown.families import Corpus, Record, sentence
+from tests.pipelines.takedown.families import SOURCES, Corpus, Record, sentence
 from tests.shared import shared
 
 TEXT = " ".join(sentence("story", number) for number in range(8))
@@ -70,3 +70,16 @@ def test_of_a_text_that_is_claimed_no_copy_is_left(corpus: Path, tmp_path: Path)
     assert {row["url"] for row in rows(tmp_path / "new")} == {"https://web.example/other", LONGER}
     assert removed_rows(tmp_path / "new") == []
     assert verify(str(tmp_path / "new"), against=str(corpus)).failures == []
+
+
+def test_beside_a_source_with_a_target(tmp_path: Path) -> None:
+    """Documents of other sources pass the writer's stage of targets, and those that come back do."""
+    folder = tmp_path / "in"
+    names = enumerate(SOURCES)
+    sources = [{"name": name, "paths": [str(folder / f"{name}.jsonl")], "priority": at} for at, name in names]
+    letters = [Record("letters", f"https://l.example/{n}", sentence(f"letter{n}", 0)) for n in range(8)]
+    corpus = Corpus(folder, [*RECORDS, *letters], sources=[*sources[:2], {**sources[2], "target": 40}])
+    corpus.refine(tmp_path / "old")
+    remove(tmp_path / "old", tmp_path / "new", "--source", "web")
+    assert LONGER in {row["url"] for row in rows(tmp_path / "new")}
+    assert verify(str(tmp_path / "new"), against=str(tmp_path / "old")).failures == []
