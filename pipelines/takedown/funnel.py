@@ -73,18 +73,18 @@ class Funnel:
                 _drop(row, reason, size, sign)
                 return
             _add(row["kept"], sign * size, sign)
-        last: Step | None = None
-        for last in steps:
-            row = self.row(last.stage, source)
-            _add(row["in"], sign * last.entered, sign)
-            if last.dropped:
-                _drop(row, last.dropped, last.entered, sign)
+        stage, left = "", 0
+        for step in steps:
+            row, stage, left = self.row(step.stage, source), step.stage, step.left
+            _add(row["in"], sign * step.entered, sign)
+            if step.dropped:
+                _drop(row, step.dropped, step.entered, sign)
                 return
-            _add(row["kept"], sign * last.left, sign)
+            _add(row["kept"], sign * left, sign)
         # Stages of the writer judge no document by itself, such as the one of targets, which it passes.
-        for stage in self._used[self._used.index(last.stage) + 1 :] if last else ():
+        for later in self._used[self._used.index(stage) + 1 :] if stage else ():
             for count in ("in", "kept"):
-                _add(self.row(stage, source)[count], sign * last.left, sign)
+                _add(self.row(later, source)[count], sign * left, sign)
 
     def finish(self, gone: Iterable[Row]) -> list[dict[str, Any]]:
         """All rows in order, with those of the stage STAGE behind the last one of the lane."""
