@@ -20,8 +20,19 @@ FOLDER = "takedowns"
 STAGE = "takedown"  # the last stage of the funnel of a corpus from which something was taken
 PROOF_KIND = "refinery-takedown"
 # Why a document went: it was asked for; it has the text of one that was, or stood for one; it was a duplicate whose
-# survivor went, and did not take its place.
-REQUESTED, COPY, UNREPRESENTED = WHY = ("requested", "copy-of-requested", "duplicate-of-removed")
+# survivor went, and did not take its place; it is a duplicate of a better document that came back, and is in removals/.
+REQUESTED, COPY, UNREPRESENTED, REPLACED = WHY = (
+    "requested",
+    "copy-of-requested",
+    "duplicate-of-removed",
+    "duplicate-of-reinstated",
+)
+MEANINGS = {
+    REQUESTED: "it was asked for, after the corpus was made",
+    COPY: "it has the text of a document that was asked for, or stood for it",
+    UNREPRESENTED: "the document that had stood for it went, and it did not take its place",
+    REPLACED: "a better document came back, and it is a near copy of that",
+}
 KEPT = "kept"  # `was` of a document of the shards; of others the reason for which deduplication had removed it
 NOWHERE = -1  # split "", index, row and token_offset of a document that was in no shard
 

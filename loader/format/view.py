@@ -31,6 +31,8 @@ from refinery.loader.storage.store import Store
 MOST_TURNS = 1000  # times that a document may be in a view: a view's segments are as many as its shards x turns
 MOST_CORPORA = 1000
 
+EARLIER = "earlier"  # folder of a view that was made again
+
 
 @dataclass(frozen=True, slots=True)
 class CorpusLink:
@@ -69,6 +71,8 @@ class View:
     """manifest.json of a view. selection: None if each document of a domain is delivered equally often.
 
     mixing: keys of MixParams, None for none. recipe: what it was made of. plan: what its targets and caps came to.
+    previous: sha256 of the manifests of the views that it was made again of, the oldest first, for later versions of
+    their corpora; they are below `earlier_folder`.
     """
 
     name: str
@@ -79,6 +83,7 @@ class View:
     totals: Mapping[str, int]
     recipe: Mapping[str, Any]
     plan: Mapping[str, Any]
+    previous: tuple[str, ...] = ()
 
 
 def is_view(data: bytes) -> bool:
@@ -123,7 +128,19 @@ def parse_view(data: bytes, what: str = MANIFEST) -> View:
             raise FormatError(f"{what}: totals: {key} is {found}, {expected} expected from the domains")
     mixing = None if payload.get("mixing") is None else top.inner("mixing").value
     recipe, plan = top.inner("recipe").value, top.inner("plan").value
-    return View(top.text("name"), corpora, domains, selection, mixing, totals, recipe, plan)
+    previous = tuple(payload.get("previous", ()))
+    if not all(isinstance(each, str) and re.fullmatch("[0-9a-f]{64}", each) for each in previous):
+        raise FormatError(f"{what}: previous: {previous!r:.80} found, SHA-256 sums expected")
+    return View(top.text("name"), corpora, domains, selection, mixing, totals, recipe, plan, previous)
+
+
+def earlier_folder(root: str, sha256: str) -> str:
+    """Where the view at `root` keeps an earlier one.
+
+    >>> earlier_folder("views/half", "0a" * 32)[:20]
+    'views/half/earlier/0'
+    """
+    return f"{root}/{EARLIER}/{sha256}"
 
 
 def _location(entry: Fields) -> str:

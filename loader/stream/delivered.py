@@ -10,6 +10,7 @@ from refinery.loader.stream.loops import LoopedBatches
 from refinery.loader.stream.origins import EMPTY, Origin, RowIds, origins
 from refinery.loader.takedown.versions import Version
 from refinery.loader.view.opened import OpenedCorpus
+from refinery.loader.view.past_view import PastView
 
 
 class DeliveredBatches(LoopedBatches):
@@ -22,7 +23,7 @@ class DeliveredBatches(LoopedBatches):
     _opened: OpenedCorpus
     _shards: Sequence[Any]
     _ids: RowIds
-    _past: Version | None
+    _past: Version | PastView | None
 
     @property
     def mix(self) -> dict[str, dict[str, float]]:

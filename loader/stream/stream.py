@@ -48,6 +48,8 @@ from refinery.loader.stream.state import (
 from refinery.loader.takedown.versions import NotDelivered, Version, Versions
 from refinery.loader.tokens.samples import DocumentStarts, Domain
 from refinery.loader.view.open_readable import open_readable
+from refinery.loader.view.opened_view import OpenedView
+from refinery.loader.view.past_view import PastView, ViewVersions
 
 
 class TokenStream(DeliveredBatches):
@@ -172,8 +174,12 @@ class TokenStream(DeliveredBatches):
         self._packing = None if best_fit is None else Packing(best_fit, self._opened, sequence_length, self.subset)
         self._shards, self.order_params = self._choose(self._opened.choose(split, shards), order)
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
-        self._versions = Versions(self._store, self.manifest, self.corpus)
-        self._past: Version | None = None
+        of_view = isinstance(self._opened, OpenedView)
+        self._versions: Versions | ViewVersions = (
+            ViewVersions(self._opened, remote) if of_view else Versions(self._store, self.manifest, self.corpus)  # type: ignore[arg-type]
+        )
+        self._past: Version | PastView | None = None
+        self._remote = remote
         self._arrange = Arranger(
             self._opened, sequence_length, seed, self.order_params, (rank, world_size, batch_size), weights, epochs,
             loop, ids, self.subset, self._packing and self._packing.of(split, remote),
@@ -288,6 +294,8 @@ class TokenStream(DeliveredBatches):
             except BaseException:
                 self.__dict__.update(old, _taking=True)  # what made batches may be closed
                 raise
+            if self._opened is not old["_opened"]:
+                old["_source"].close()
 
     def _turn_to(self, version: str) -> None:
         """Arrange everything as it is in a version of the corpus, and stop making batches if that is another one."""
@@ -296,14 +304,26 @@ class TokenStream(DeliveredBatches):
         if self._packing:
             raise StateError(
                 "state: of an earlier version of this corpus, from which documents were taken since. Its documents "
-                "are packed into other rows now, so nothing can go on in them; begin a stream anew"
+                "are packed into other rows now, so nothing can go on in them; deliver the rest from the earlier one "
+                "while it is there, or begin a stream anew with another seed"
             )
         self._halt()
-        self._past, self._shards = self._versions.turn(version, self._shards, self.split, self._past)
-        self.corpus, inner = version, getattr(self._source, "inner", self._source)
-        self._source = self._past.source(inner, self._batch_params.pad_id) if self._past else inner
+        self.corpus = version
+        if isinstance(self._versions, ViewVersions):
+            self._opened, past_view = self._versions.turn(version)
+            self._past = past_view
+            self._shards = self._opened.choose(self.split, None)
+            self._arrange = replace(self._arrange, opened=self._opened)
+        else:
+            before = self._past if isinstance(self._past, Version) else None
+            self._past, self._shards = self._versions.turn(version, self._shards, self.split, before)
+            inner = getattr(self._source, "inner", self._source)
+            self._source = self._past.source(inner, self._batch_params.pad_id) if self._past else inner
         schedule, loop, self._ids = self._arrange(self._shards, self._filled)
         self._replace_schedule(schedule, loop)
+        if isinstance(self._versions, ViewVersions):
+            self._source = self._open_source(self._remote)
+            self._versions.say(past_view)
         self._stop, self._documents = self._new_documents()
 
     @property

@@ -1,24 +1,31 @@
 """Tokens by their positions in an earlier version of a corpus; what is there no more is filled, and never a label."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from refinery.loader.order.arrays import I64
-from refinery.loader.takedown.past import GONE, Past
+from refinery.loader.takedown.past import GONE, Runs
 from refinery.loader.tokens.token_source import TokenRanges
 
 Range = tuple[int, int, int]
 IGNORE = -100  # as in loader.stream.masks
 
 
+class HasRuns(Protocol):
+    """What knows where tokens of an earlier version are now. runs: by the number of their shard."""
+
+    @property
+    def runs(self) -> list[Runs | None]: ...
+
+
 class PastSource:
     """A token source of the shards as they were. inner: that of the shards as they are. fill: the token that stands
     where one is there no more."""
 
-    def __init__(self, inner: Any, past: Past, fill: int) -> None:
+    def __init__(self, inner: Any, past: "HasRuns", fill: int) -> None:
         self.inner = inner
         self._runs, self._fill = past.runs, fill
 
@@ -74,7 +81,7 @@ class Hidden:
     """Takes what is there no more out of the labels of finished batches. domains: of the schedule, which have
     `sample_ranges`. unshifted: a label is the input of its own place, not the token behind it."""
 
-    def __init__(self, past: Past, domains: Sequence[Any], unshifted: bool) -> None:
+    def __init__(self, past: "HasRuns", domains: Sequence[Any], unshifted: bool) -> None:
         self._gone: dict[int, tuple[I64, I64]] = {
             number: runs.gone() for number, runs in enumerate(past.runs) if runs is not None
         }
@@ -102,9 +109,14 @@ class Hidden:
         found, place = [], 0
         for shard, start, stop in self._domains[d].sample_ranges(sample, sample + 1):
             if shard in self._gone:
-                begins, ends = self._gone[shard]
-                first, last = int(np.searchsorted(ends, start, "right")), int(np.searchsorted(begins, stop))
-                for begin, end in zip(begins[first:last].tolist(), ends[first:last].tolist(), strict=True):
-                    found.append((place + max(begin, start) - start, place + min(end, stop) - start))
+                gone = self.gone_in(shard, start, stop)
+                found += [(place + begin - start, place + end - start) for begin, end in gone]
             place += stop - start
         return found
+
+    def gone_in(self, shard: int, start: int, stop: int) -> list[tuple[int, int]]:
+        """What of the tokens [start, stop) of a shard is there no more."""
+        begins, ends = self._gone[shard]
+        first, last = int(np.searchsorted(ends, start, "right")), int(np.searchsorted(begins, stop))
+        pairs = zip(begins[first:last].tolist(), ends[first:last].tolist(), strict=True)
+        return [(max(begin, start), min(end, stop)) for begin, end in pairs]

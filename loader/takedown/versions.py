@@ -48,6 +48,11 @@ class Version(Past):
         """The tokens by their positions in this version."""
         return PastSource(inner, self, fill)
 
+    def changes(self, number: int) -> tuple[int, int]:
+        """How many documents of a shard went since, and how many came."""
+        steps = [found for changes in self._steps if (found := changes.get(self._places[number]))]
+        return sum(len(each.removed[0]) for each in steps), sum(len(each.added[0]) for each in steps)
+
     @property
     def not_delivered(self) -> NotDelivered:
         """Counts of the shards at hand, and the lists."""

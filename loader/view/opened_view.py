@@ -124,10 +124,14 @@ class OpenedView(OpenedCorpus):
     is_view = True
 
     def __init__(self, store: Store, remote: RemoteParams | None = None) -> None:
-        self.store = store
-        self.view, data = read_view(store)
-        self.sha256 = hashlib.sha256(data).hexdigest()
-        self.corpora = open_corpora(self.view, store.root, remote)
+        view, data = read_view(store)
+        sha256 = hashlib.sha256(data).hexdigest()
+        self._settle(store, view, sha256, open_corpora(view, store.root, remote), remote)
+
+    def _settle(
+        self, store: Store, view: View, sha256: str, corpora: list[tuple[Store, Manifest]], remote: RemoteParams | None
+    ) -> None:
+        self.store, self.view, self.sha256, self.corpora = store, view, sha256, corpora
         self.tokenizer_store, first = self.corpora[0]
         self.selection = None if self.view.selection is None else load_selection(self.view, store, remote)
         manifests = [manifest for _, manifest in self.corpora]
@@ -137,7 +141,14 @@ class OpenedView(OpenedCorpus):
             self.segments = self.selection.segments
         check_segments(self.view, manifests, self.segments, store.url(SELECTION if self.selection else MANIFEST))
         self.manifest = replace(
-            first, name=self.view.name, fingerprint=self.sha256, shards=(), funnel=(), packed=None, recipe={}
+            first,
+            name=self.view.name,
+            fingerprint=self.sha256,
+            shards=(),
+            funnel=(),
+            packed=None,
+            recipe={},
+            takedowns=(),
         )
         self._split = ""
         self._chosen: list[tuple[int, int]] = []  # corpus and its shard of each number
@@ -237,13 +248,17 @@ class OpenedView(OpenedCorpus):
         sources = [
             open_token_source(
                 self.corpora[corpus][0], some, self.manifest.dtype,
-                corpus=self.view.corpora[corpus].manifest_sha256, params=remote, counters=counters,
+                corpus=self._digest(corpus), params=remote, counters=counters,
             )
             for corpus, some in members.items()
         ]  # fmt: skip
         if len(sources) == 1:
             return sources[0]
         return JoinedSource(sources, [(order[corpus], number) for corpus, number in places])
+
+    def _digest(self, corpus: int) -> str:
+        """sha256 of the manifest of the corpus whose files are read."""
+        return self.view.corpora[corpus].manifest_sha256
 
     def close(self) -> None:
         for store, _ in self.corpora:

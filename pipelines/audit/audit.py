@@ -23,9 +23,12 @@ from refinery.pipelines.audit.outcome import COUNTS, SURVIVOR, Finding, Outcome
 from refinery.pipelines.audit.recorded import Asked, AuditedRun
 from refinery.pipelines.audit.removals import Spill, Survivor, problem_of, survivors
 from refinery.pipelines.audit.sample import Buckets, PublishedFile, Row, Sample, chosen_rows, file_of, published_files
+from refinery.pipelines.audit.takedowns import believed
 from refinery.pipelines.audit.verdict import Verdict
 from refinery.pipelines.tracing.scan import scan
+from refinery.pipelines.tuning.try_document import CUTS, Trial
 from refinery.transforms.core.document import Document, hash64
+from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.at_origin import ARCHIVES, read_at
 from refinery.transforms.read.plan import ReadTask
@@ -155,7 +158,7 @@ class Processes:
     def close(self) -> None:
         WORKER.clear()
         if self.pool:
-            self.pool.shutdown(wait=False, cancel_futures=True)
+            self.pool.shutdown(wait=True, cancel_futures=True)  # else its semaphores outlive it, and Python warns
 
 
 def audit(asked: Asked, sample: Sample, workers: int, most_files: int | None, say: Say) -> Verdict:
@@ -193,7 +196,9 @@ def _audit(
         for source, value in last.items():
             slices[source] = max(slices.get(source, -1), value)
     buckets.flush()
-    verdict = Verdict.begin(run, job.sample, len(tasks))
+    takedowns = believed(run.store, run.manifest)
+    lines = tuple(each.line for each in takedowns.takedowns)
+    verdict = Verdict.begin(run, job.sample, len(tasks), lines)
     calls = [(number, task, slices) for number, task in enumerate(task for many in tasks.values() for task in many)]
     claimed: set[int] = set()
     removals: list[Row] = []
@@ -209,6 +214,9 @@ def _audit(
         verdict.outcome.differ(finding)
     if is_whole:
         verdict.faults += list(count_differences(run, verdict))
+    if verdict.is_whole:
+        verdict.faults += list(reason_differences(run, verdict))
+    verdict.faults += list(takedowns.differences(run.manifest, verdict.outcome, verdict.is_whole))
     return verdict
 
 
@@ -273,3 +281,30 @@ def count_differences(run: AuditedRun, verdict: Verdict) -> Iterator[Finding]:
                 what = " ".join(filter(None, key))
                 says = f"read, {what}: {{}} records, {{}} bytes"
                 yield Finding(COUNTS, row["source"], "", "", says.format(*here), says.format(*there))
+
+
+def reason_differences(run: AuditedRun, verdict: Verdict) -> Iterator[Finding]:
+    """Where the funnel counts other documents or bytes for a reason or an error of a stage than all records give,
+    whatever rejects/ has of them. Of stages that other documents, cuts or targets decide about nothing is said, nor of
+    those behind one that makes several documents of one."""
+    told: dict[tuple[str, str, str], list[int]] = {}
+    stages = {stage.name for stage in compared_stages(run)}
+    for row in run.manifest.funnel:
+        for why, count in (*row["dropped"].items(), *row["dead"].items()):
+            told[row["source"], row["stage"], why] = [count["documents"], count["bytes"]]
+    for key in sorted({*told, *verdict.outcome.lost}):
+        here, there = (counts.get(key, [0, 0]) for counts in (verdict.outcome.lost, told))
+        if key[1] in stages and here != there:
+            says = f"{key[1]}, {key[2]}: {{}} documents, {{}} bytes"
+            yield Finding(COUNTS, key[0], "", "", says.format(*here), says.format(*there))
+
+
+def compared_stages(run: AuditedRun) -> Iterator[AnyStage]:
+    """Stages that judge every document by itself, and each that they are given."""
+    cut = any(stage in CUTS for _, stage, _ in Trial(run.recipe, measure=False).stages)
+    for phase in PHASES:
+        for stage, _ in run.recipe.active(phase):
+            if stage.splits or (phase == "shards" and cut):
+                return
+            if stage.judge is not None and phase != "dedup":
+                yield stage

@@ -14,7 +14,8 @@ from refinery.pipelines.audit.expected import Expected, Judge, different_fields
 from refinery.pipelines.audit.outcome import DECISION, FIELDS, INVENTED, MISSING, TOKENS, Finding, Outcome
 from refinery.pipelines.audit.recorded import AuditedRun
 from refinery.pipelines.audit.removals import Spill, features_of
-from refinery.pipelines.audit.sample import DEAD, KEPT, POISON, REJECTED, REMOVED, Buckets, Row, Sample, file_of
+from refinery.pipelines.audit.sample import DEAD, KEPT, POISON, REJECTED, REMOVED, TAKEN, Buckets, Row, Sample, file_of
+from refinery.pipelines.audit.takedowns import REJECT_GONE, WORDS, believed, stage_of_taken
 from refinery.pipelines.tracing.by_token import corpus_tokenizer, read_tokens, shard_path, without_ends
 from refinery.transforms.core.document import Document, RawDocument
 from refinery.transforms.core.per_document import Damaged, Skipped, content_size
@@ -38,6 +39,7 @@ class Examiner:
         self.shards = {shard_path(shard): shard for shard in run.manifest.shards}
         self.facts = run.recipe.source_facts()
         self.targets = run.recipe.targets()
+        self.believed = believed(run.store, run.manifest)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -70,6 +72,10 @@ class Examiner:
             self.removal(cleaned, row, outcome)
             return
         published = next((row for row in rows if row["kind"] == KEPT), None)
+        if published is None and (row := claim(rows, TAKEN, lambda row: row["id"] == id_)):
+            outcome.claimed.append(row["number"])
+            self.taken(cleaned, row, outcome)
+            return
         if published is None:
             outcome.later[id_] = (source, printable(cleaned.origin))
         self.settle(self.judge.finish(cleaned, published), rows, outcome, id_, cleaned)
@@ -79,11 +85,15 @@ class Examiner:
     ) -> None:
         """Compare the fate of a document that is not a copy."""
         source, origin = expected.row["source"], expected.row["origin"]
+        if expected.kind != KEPT:
+            outcome.lose(source, expected.row["stage"], expected.why, expected.size)
         row = claim(rows, expected.kind)
         if row is None:
             other = next(iter(rows), None)
             if other is None and not expected.listed:
                 outcome.agreed["dropped, not in the sample of rejects/"] += 1
+            elif other is None and expected.kind == REJECTED and self.believed.took_reject(expected.row):
+                outcome.undecided[REJECT_GONE] += 1
             elif expected.kind == KEPT and other is None and self._cut_at_target(source, id_):
                 outcome.agreed["cut at the target of its source"] += 1
             elif doc is not None and self.judge.may_be_cut(origin, other):
@@ -156,6 +166,24 @@ class Examiner:
             return False
         return slice_of(bytes.fromhex(id_)) > self.last_slices.get(source, -1)
 
+    def taken(self, doc: Document, row: Row, outcome: Outcome) -> None:
+        """A document that a takedown lists: where it was in a shard, it must have been what its record gives."""
+        own: dict[str, Any] = {"url": doc.url, "source": doc.source, "origin": printable(doc.origin)}
+        if row["was"] == KEPT:
+            expected = self.judge.finish(doc, None)
+            if expected.kind != KEPT and not self.judge.cuts:
+                where = doc.source, own["origin"], row["id"]
+                outcome.differ(Finding(DECISION, *where, expected.words, words_of(row)))
+                return
+            if expected.tokens is not None and not self.judge.cuts:
+                own |= {"text_bytes": expected.row["text_bytes"], "token_count": len(expected.tokens)}
+        if names := [name for name in own if own[name] != row[name]]:
+            there, here = (", ".join(f"{name} {each[name]!r:.80}" for name in names) for each in (own, row))
+            outcome.differ(Finding(FIELDS, doc.source, own["origin"], row["id"], there, f"taken out, {here}"))
+            return
+        outcome.taken[doc.source, stage_of_taken(row), row["why"]] += 1
+        outcome.agreed[f"taken out by takedown {row['shard']}: {WORDS.get(row['why'], row['why'])}"] += 1
+
     def removal(self, doc: Document, row: Row, outcome: Outcome) -> None:
         """What the removed document says itself; of its survivor only what is needed to compare them later."""
         own = {"id": doc.id.hex(), "url": doc.url, "source": doc.source, "origin": printable(doc.origin)}
@@ -186,6 +214,8 @@ def words_of(row: Mapping[str, Any]) -> str:
         return f"in the corpus, {row['shard']}"
     if row["kind"] == REMOVED:
         return f"removed: {row['reason']}"
+    if row["kind"] == TAKEN:
+        return f"taken out by takedown {row['shard']}, {row['request']}"
     return f"{row['kind']} at {row['stage']}: {row['reason'] if row['kind'] == REJECTED else row['error']}"
 
 

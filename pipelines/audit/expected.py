@@ -15,7 +15,7 @@ from refinery.pipelines.audit.sample import DEAD, KEPT, REJECTED, Row
 from refinery.pipelines.tuning.try_document import CUTS, Step, Trial
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.document import COPIES, Document, RawDocument, hash64
-from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped, content_bytes
+from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped, content_bytes, content_size
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import EncodedDocument
@@ -30,21 +30,27 @@ OTHERS = ("copies", "sources", "token_offset", "token_count")
 @dataclass(frozen=True)
 class Expected:
     """kind: KEPT, REJECTED or DEAD. row: the fields that are compared. listed: whether a row must be there; of dropped
-    documents rejects/ has a sample. tokens: of a kept one. text: that was encoded."""
+    documents rejects/ has a sample. tokens: of a kept one. text: that was encoded. size: in bytes, of what was given to
+    the stage that dropped it or failed."""
 
     kind: str
     row: Mapping[str, Any]
     listed: bool = True
     tokens: npt.NDArray[Any] | None = None
     text: str = ""
+    size: int = 0
+
+    @property
+    def why(self) -> str:
+        """The reason or the error of what is not kept."""
+        return str(self.row["reason" if self.kind == REJECTED else "error"])
 
     @property
     def words(self) -> str:
         """The decision in words."""
         if self.kind == KEPT:
             return "in the corpus"
-        why = self.row["reason"] if self.kind == REJECTED else self.row["error"]
-        return f"{'dropped' if self.kind == REJECTED else 'failed'} at {self.row['stage']}: {why}"
+        return f"{'dropped' if self.kind == REJECTED else 'failed'} at {self.row['stage']}: {self.why}"
 
 
 class Judge:
@@ -117,7 +123,8 @@ class Judge:
             return _dead(decision.stage, why, source, before.origin, data, len(data))
         text = before.text if isinstance(before, Document) and last.stage.excerpts else ""
         listing = decision.found, decision.is_listed
-        return self._dropped(decision.stage, why, source, before.url, before.origin, text, *listing)
+        dropped = self._dropped(decision.stage, why, source, before.url, before.origin, text, *listing)
+        return replace(dropped, size=content_size(before))
 
     def _dropped(
         self,
@@ -153,7 +160,7 @@ def _dead(stage: str, error: str, source: str, origin: str, data: bytes, size: i
         "sha256": hashlib.sha256(data).hexdigest(),
         "size": size,
     }
-    return Expected(DEAD, row)
+    return Expected(DEAD, row, size=size)
 
 
 def provenance_row(doc: EncodedDocument, columns: Sequence[Column], counted: Container[str]) -> Row:

@@ -40,7 +40,9 @@ class Outcome:
     """What was found in a part of the work. agreed, undecided: units by fate, by why. findings: of units that differ
     (`differing` of them), the first ones. claimed: numbers of published rows. removals: rows whose survivors are still
     to be looked at. later: id -> source and origin of documents that phase 3 loses, in whose favour others may
-    have been removed. read: (outcome, reason) -> documents, bytes, of the reader."""
+    have been removed. read: (outcome, reason) -> documents, bytes, of the reader. lost: (source, stage, reason or
+    error) -> documents, bytes, of what stages drop or fail on. taken: (source, stage, why) -> documents that takedowns
+    list."""
 
     source: str = ""
     agreed: Counter[str] = field(default_factory=Counter)
@@ -52,12 +54,20 @@ class Outcome:
     removals: list[Row] = field(default_factory=list)
     later: dict[str, tuple[str, str]] = field(default_factory=dict)
     read: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    lost: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
+    taken: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def differ(self, finding: Finding) -> None:
         """One more unit that differs."""
         self.differing += 1
         if len(self.findings) < MOST_FINDINGS:
             self.findings.append(finding)
+
+    def lose(self, source: str, stage: str, why: str, size: int, documents: int = 1) -> None:
+        """A stage drops documents, or fails on them."""
+        entry = self.lost.setdefault((source, stage, why), [0, 0])
+        entry[0] += documents
+        entry[1] += size
 
     def count(self, outcome: str, reason: str, size: int) -> None:
         for key in (("in", ""), (outcome, reason)):

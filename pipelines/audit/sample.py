@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.removals import REMOVALS_SCHEMA
+from refinery.loader.format.takedown import REMOVED_SCHEMA, REPLACED
 from refinery.loader.storage.store import Store
 from refinery.pipelines.tracing.by_token import shard_path
 from refinery.pipelines.tracing.lookup import damage_named
@@ -21,13 +22,13 @@ from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.write.targets import slice_of
 
-KEPT, REMOVED, REJECTED, DEAD = "kept", "removed", "rejected", "failed"
+KEPT, REMOVED, REJECTED, DEAD, TAKEN = "kept", "removed", "rejected", "failed", "taken out"
 POISON = "PoisonFile"  # a file that was left out as a whole
 BUCKETS = 256
 HELD_ROWS = 20_000  # of rows that wait in memory
 
 Row = dict[str, Any]
-ROWS = {REMOVED: REMOVALS_SCHEMA, REJECTED: REJECT_SCHEMA, DEAD: DEAD_SCHEMA}
+ROWS = {REMOVED: REMOVALS_SCHEMA, REJECTED: REJECT_SCHEMA, DEAD: DEAD_SCHEMA, TAKEN: REMOVED_SCHEMA}
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A Parquet file of the corpus with rows about documents. shard: the name of its shard, of provenance."""
+    """A Parquet file of the corpus with rows about documents. shard: the name of its shard, of provenance; the number
+    of the takedown, of a listing of one."""
 
     kind: str
     path: str
@@ -61,7 +63,8 @@ def published_files(manifest: Manifest) -> list[PublishedFile]:
         kind = folders.get(file.path.split("/")[0])
         if kind:
             found.append(PublishedFile(kind, file.path))
-    return found
+    listings = enumerate((takedown.removed for takedown in manifest.takedowns), 1)
+    return found + [PublishedFile(TAKEN, path, str(number)) for number, path in listings]
 
 
 def chosen_rows(
@@ -93,6 +96,8 @@ def chosen_rows(
                 table = parquet.read_row_group(group, columns=schema.names, use_threads=False).take(places)
                 without_nulls(table.select([each.name for each in schema if not each.nullable]))
                 for row in table.to_pylist():
+                    if file.kind == TAKEN and row["why"] == REPLACED:  # it went from a shard into removals/
+                        continue
                     plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
                     rows.append({**plain, "kind": file.kind, "shard": file.shard})
     return rows, slices

@@ -26,7 +26,8 @@ NOT_CHECKED = (
 @dataclass
 class Verdict:
     """The sum of all that was found. files, of: input files that were read, and that the run has. read: source ->
-    (outcome, reason) -> documents, bytes. faults: findings about the whole, not about a unit."""
+    (outcome, reason) -> documents, bytes. believed: what was taken from the listings of takedowns. faults: findings
+    about the whole, not about a unit."""
 
     corpus: dict[str, str]
     sample: Sample
@@ -34,15 +35,16 @@ class Verdict:
     of: int
     differs: tuple[str, ...]
     not_checked: tuple[str, ...]
+    believed: tuple[str, ...] = ()
     outcome: Outcome = field(default_factory=Outcome)
     read: dict[str, dict[tuple[str, str], list[int]]] = field(default_factory=dict)
     faults: list[Finding] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, run: AuditedRun, sample: Sample, files: int) -> "Verdict":
-        """Of a run, before anything is found."""
+    def begin(cls, run: AuditedRun, sample: Sample, files: int, lines: tuple[str, ...] = ()) -> "Verdict":
+        """Of a run, before anything is found. lines: what is believed."""
         corpus = {"name": run.manifest.name, "fingerprint": run.manifest.fingerprint, "manifest": run.digest}
-        return cls(corpus, sample, files, len(run.inputs), run.differs, NOT_CHECKED)
+        return cls(corpus, sample, files, len(run.inputs), run.differs, NOT_CHECKED, lines)
 
     def add(self, outcome: Outcome) -> None:
         """Add what a part of the work found."""
@@ -50,6 +52,9 @@ class Verdict:
         mine.agreed.update(outcome.agreed)
         mine.undecided.update(outcome.undecided)
         mine.notes.update(outcome.notes)
+        mine.taken.update(outcome.taken)
+        for lost, (documents, size) in outcome.lost.items():
+            mine.lose(*lost, size, documents)
         mine.differing += outcome.differing
         mine.findings += outcome.findings[: max(0, MOST_FINDINGS - len(mine.findings))]
         counts = self.read.setdefault(outcome.source, {})
@@ -113,6 +118,7 @@ class Verdict:
             "not_as_in_the_run": list(self.differs),
             "notes": dict(sorted(self.outcome.notes.items())),
             "not_checked": list(self.not_checked),
+            "believed": list(self.believed),
             "sound": self.is_sound,
         }
 
@@ -146,4 +152,6 @@ class Verdict:
             yield f"note: {number:,} {each}"
         for each in self.not_checked:
             yield f"not checked: {each}"
+        for each in self.believed:
+            yield f"believed: {safe(each)}"
         yield self.statement()

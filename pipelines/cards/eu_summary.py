@@ -83,8 +83,14 @@ def _general(facts: CardFacts) -> Iterator[str]:
 
 def _types(facts: CardFacts) -> str:
     kinds = ["source code"] if facts.category("code_language") else []
-    archives = any(each.archives for each in collections(facts.inputs))
-    kinds += ["text of web pages"] if archives else []
+    html = {str(source.get("name")) for source in facts.sources if source.get("content") == "html"}
+    found = collections(facts.inputs)
+    pages = {each.source for each in found if each.archives or each.source in html}
+    others = sorted({each.source for each in found} - pages)
+    if pages and others:
+        kinds += [f"text of web pages (source {', '.join(sorted(pages))})", f"other text (source {', '.join(others)})"]
+    elif pages:
+        kinds.append("text of web pages")
     said = ", ".join(kinds)
     return f"{said}; more exactly: {TO_FILL}" if said else f"text; more exactly: {TO_FILL}"
 

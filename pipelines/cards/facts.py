@@ -12,6 +12,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, FileEntry, Manifest, load_manifest, unseal
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.shard_files import read_file
+from refinery.loader.format.takedown import STAGE, totals_of
 from refinery.loader.storage.store import Store
 from refinery.pipelines.cards.about import About
 from refinery.pipelines.report.facts import StageCounts, lane_stages, stage_counts
@@ -104,9 +105,15 @@ def read_card_facts(store: Store, about: About) -> CardFacts:
             "dates of its documents."
         )
     declared = {stage.name: stage for stage in lane_stages(manifest.lane)}
-    if unknown := [entry.name for entry in manifest.stages if entry.name not in declared]:
+    if unknown := [entry.name for entry in manifest.stages if entry.name not in declared and entry.name != STAGE]:
         missing.append(
             f"What these stages of the recipe's own do: {', '.join(unknown)}. Code that a corpus names is not loaded."
+        )
+    if manifest.takedowns:
+        went = totals_of(manifest.takedowns)
+        missing.append(
+            f"What texts were like before {went['documents']:,} documents were taken out ({len(manifest.takedowns)} "
+            "takedowns, by Refinery): languages, hosts and lengths are counted of the documents that are left."
         )
     return CardFacts(
         where=store.root,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from refinery.loader.format.manifest import Manifest
+from refinery.loader.format.takedown import MEANINGS
 from refinery.pipelines.cards.markdown import code, escaped, fenced, table, text, to_yaml
 from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.report.facts import StageCounts
@@ -63,7 +64,7 @@ def reasons_table(stages: Sequence[StageCounts], declared: Mapping[str, AnyStage
         meanings = {reason.name: reason.meaning for reason in getattr(declared.get(stage.name), "reasons", ())}
         entered = stage.entered + stage.created
         for why, (documents, size) in stage.dropped.items():
-            meaning = meanings.get(why, "")
+            meaning = meanings.get(why) or MEANINGS.get(why, "")
             rows.append((text(stage.name), text(why), *_lost(documents, entered, size), inline(meaning)))
         for why, (documents, size) in stage.dead.items():
             rows.append((text(stage.name), f"failed: {text(why)}", *_lost(documents, entered, size), ""))

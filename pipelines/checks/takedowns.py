@@ -1,6 +1,6 @@
 """Checks of a corpus from which something was taken: its proofs, and that nothing that they list is left."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,10 @@ import numpy as np
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, unseal
 from refinery.loader.format.removals import column_ids
-from refinery.loader.format.takedown import ADDED_SCHEMA, PROOF_KIND, REMOVED_SCHEMA, Takedown
+from refinery.loader.format.takedown import ADDED_SCHEMA, PROOF_KIND, REMOVED_SCHEMA, REPLACED, Takedown
 from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
+from refinery.loader.takedown.listings import listed_rows, took_copies
 from refinery.transforms.core.document import hash64
 
 COUNTS = ("documents", "tokens")
@@ -86,13 +87,16 @@ def check_counts(takedown: Takedown, counted: Mapping[str, Mapping[str, int]]) -
 
 def check_left(store: Store, manifest: Manifest) -> Iterator[str]:
     """Nothing that any takedown lists is in what the last one wrote: no document that was read there (source, origin),
-    and no id that went from the shards and did not come back. (Verify looks through all: verify/takedown_rows.py.)
-    Memory: about 200 bytes for each that went."""
+    and of takedowns that took all copies no document of a text that went from the shards and did not come back. (Verify
+    looks through all: verify/takedown_rows.py.) Memory: about 200 bytes for each that went."""
     records, ids = set[int](), set[bytes]()
     for takedown in manifest.takedowns:
-        for row in listed_rows(store, takedown.removed, REMOVED_SCHEMA, ("id", "source", "origin", "split")):
+        by_id = took_copies(store, takedown)
+        for row in listed_rows(store, takedown.removed, REMOVED_SCHEMA, ("id", "source", "origin", "split", "why")):
+            if row["why"] == REPLACED:  # it is in removals/ now
+                continue
             records.add(_record(row))
-            if row["split"] and manifest.recipe.get("exact_dup", True):  # else several documents may have one text
+            if row["split"] and by_id:
                 ids.add(row["id"])
         if takedown.added:
             for row in listed_rows(store, takedown.added, ADDED_SCHEMA, ("id", "source", "origin")):
@@ -125,16 +129,6 @@ def _paths(store: Store, manifest: Manifest) -> Iterable[str]:
 
 def _record(row: dict[str, Any]) -> int:
     return hash64(row["id"], row["source"], row["origin"])
-
-
-def listed_rows(store: Store, path: str, schema: Any, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """These columns of a listing, which anybody may have written. Raises FormatError for another schema, and as
-    `bounded_parquet`, and is bounded as that."""
-    with store.open(path) as stream, bounded_parquet(stream, path, columns) as (found, batches):
-        if not found.equals(schema):
-            raise FormatError(f"{path}: columns {found.names} found, {schema.names} expected")
-        for batch in batches:
-            yield from batch.to_pylist()
 
 
 def takedown_lines(manifest: Manifest, against: str) -> list[str]:

@@ -25,6 +25,7 @@ EXPORT_EXAMPLES = """examples:
   refinery export out/web --format torch --output out/web-pt                      shards of exactly 2,500,000 tokens
   refinery export out/web --to megatron --output out/web-megatron         .bin and .idx again, of its packed rows
   refinery export out/web-november --format torch --append --output out/web-pt    goes on where out/web ended
+  refinery export out/web-2 --format torch --rewrite --output out/web-pt          without what a takedown took out
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 `refinery verify` checks an export as it does a corpus; `refinery status` tells where it stands."""
 
@@ -67,6 +68,9 @@ def add_export_commands(commands: Any) -> None:
     )
     export.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, help=f"torch: of the tensors ({DTYPES[0]})")
     export.add_argument("--append", action="store_true", help="torch: go on in an export of other corpora")
+    export.add_argument(
+        "--rewrite", action="store_true", help="torch: take out of an export what takedowns took out of PREFIX"
+    )
     export.add_argument(
         "--work", default="", metavar="LOCATION", help="where the corpus' parts are (PREFIX/work), if they are needed"
     )
@@ -155,7 +159,8 @@ def run_export(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     full = launch_flags(args.runner, flags, args.output, f"{args.output.rstrip('/')}/_export")
     runner = Runner(args.runner, args.workers, full, args.quiet, args.traceback, say, scratch=args.scratch)
     with runner.open():
-        found = export_corpus(args.prefix, args.output, options, runner, args.append, args.work, args.recipe, say)
+        more = args.append, args.rewrite, args.work, args.recipe, say
+        found = export_corpus(args.prefix, args.output, options, runner, *more)
     totals = found["totals"]
     result(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
     result(f"check it:   refinery verify {args.output}")
@@ -167,7 +172,7 @@ def _export_megatron(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode
     from refinery.pipelines.adopt.megatron_export import export_megatron
 
     refuse_flags(flags)
-    given = ("fields", "compression", "single_file", "append", "work", "recipe")
+    given = ("fields", "compression", "single_file", "append", "rewrite", "work", "recipe")
     names = [name for name in given if getattr(args, name)]
     names += [
         name for name, usual in (("shard_tokens", SHARD_TOKENS), ("dtype", DTYPES[0])) if vars(args)[name] != usual

@@ -164,9 +164,10 @@ def _report(path: str, foreseen: "Foreseen") -> None:
 
 def foreseen_lines(run: "TakedownRun", foreseen: "Foreseen") -> Iterator[str]:
     """What would go, and what it would cost."""
-    from refinery.pipelines.takedown.reinstate import Lost, Moved, Reinstated, Unrepresented
+    from refinery.pipelines.takedown.fates import Demoted, Lost, Moved, Reinstated, Unrepresented
 
-    gone, shards = foreseen.decision.gone, run.manifest.shards
+    outcome, shards = foreseen.outcome, run.manifest.shards
+    gone = [*foreseen.decision.gone, *outcome.demoted]
     tokens = sum(row["token_count"] for row in gone)
     yield f"{len(gone):,} documents with {tokens:,} tokens would go from {run.prefix}"
     if len(gone) == run.manifest.totals["documents"]:
@@ -178,9 +179,11 @@ def foreseen_lines(run: "TakedownRun", foreseen: "Foreseen") -> Iterator[str]:
         yield f"{len(foreseen.decision.deleted):,} more, which deduplication had removed, would go from removals/"
     names = {Reinstated: "would come back", Moved: "are duplicates of others now", Lost: "later stages would drop"}
     for kind, words in names.items():
-        if count := sum(isinstance(fate, kind) for fate in foreseen.fates):
+        if count := len(outcome.of(kind)):
             yield f"{count:,} of their duplicates {words}"
-    left = Counter(fate.why for fate in foreseen.fates if isinstance(fate, Unrepresented))
+    if count := len(outcome.of(Demoted)):
+        yield f"{count:,} documents would be duplicates of better ones that come back"
+    left = Counter(fate.why for fate in outcome.of(Unrepresented))
     yield from (f"{count:,} of their duplicates would not come back: {why}" for why, count in sorted(left.items()))
     touched = [shard for shard in shards if shard.bin.path in foreseen.changes]
     sizes = [
@@ -191,6 +194,10 @@ def foreseen_lines(run: "TakedownRun", foreseen: "Foreseen") -> Iterator[str]:
         f"{len(touched):,} of {len(shards):,} shards would be rewritten ({human_bytes(sizes[0])}), the others copied "
         f"where they are ({human_bytes(sizes[1])})"
     )
+    back = outcome.of(Reinstated)
+    documents = run.manifest.totals["documents"] - len(gone) + len(back)
+    now = run.manifest.totals["tokens"] - tokens + sum(len(fate.document.tokens) for fate in back)
+    yield f"{documents:,} documents with {now:,} tokens would be left"
     if new := sum(change.before is None for change in foreseen.changes.values()):
         yield f"{new:,} shards would be new"
 

@@ -69,8 +69,22 @@ def _token_files(store: Store, split: str) -> Iterator[tuple[str, tuple[FileEntr
             yield entry.path, (entry, fields.count("tokens"))
 
 
+def withdrawn(store: Store) -> list[str]:
+    """Names of the files that a token export had, and has no more: what nodes and caches have of them is to go."""
+    head = json.loads(store.read(MANIFEST))
+    if not isinstance(head, dict) or head.get("kind") != KIND or "withdrawn" not in head:
+        return []
+    top = Fields(unseal(store.read(MANIFEST), store.url(MANIFEST)), store.url(MANIFEST))
+    return [fields.path("path") for fields in top.list("withdrawn")]
+
+
 def fetch_shards(location: str, shards: list[NodeShard], folder: str, say: Callable[[str], None]) -> list[Path]:
-    """These shards' files below a folder, verified; what is there already is not fetched again."""
+    """These shards' files below a folder, verified; what is there already is not fetched again. Files that a takedown
+    withdrew from the export are removed from the folder first."""
+    for path in withdrawn(open_store(location)):
+        if (Path(folder) / path).is_file():
+            (Path(folder) / path).unlink()
+            say(f"{Path(folder) / path} was withdrawn from the export, and is removed")
     return fetch_files(open_store(location), [shard.file for shard in shards], Path(folder), say)
 
 

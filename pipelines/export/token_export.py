@@ -17,6 +17,7 @@ from refinery.pipelines.export.checkpoint import CHECKPOINT, Checkpoint, SplitPl
 from refinery.pipelines.export.options import KIND, WORK, ExportOptions
 from refinery.pipelines.export.place import Place, SourceCorpus, listed_files, sum_sources
 from refinery.pipelines.export.regions import overlapping, region_count, region_entries
+from refinery.pipelines.export.rewrite import TakenOut, new_name, rewritten, still_held, taken_out, warning
 from refinery.pipelines.export.rows import plain_entry
 from refinery.pipelines.export.token_job import (
     EachRegion,
@@ -53,6 +54,7 @@ class TokenExport:
     options: ExportOptions
     runner: Runner
     append: bool = False
+    rewrite: bool = False
     say: Callable[[str], None] = print
 
     def run(self) -> dict[str, Any]:
@@ -68,12 +70,35 @@ class TokenExport:
         identity = {"options": self.options.plain(), "tokenizer": self.tokenizer}
         self.place = place = Place(self.output, identity, self.runner, manifest.name, self.say)
         place.claim()
+        gone = taken_out(self.corpus)
+        if self.rewrite:
+            return self._rewrite(gone)
         after = self._held()
         if after is None:
             with place.at_work():
                 after = self._held() or self._add()
         else:
             self.say(f"{self.output} holds {manifest.name} already; nothing to do")
+        self._tidy(after)
+        if (held := still_held(place.store, after, gone)).documents:
+            self.say(warning(self.output, self.corpus.root, held))
+        return after
+
+    def _rewrite(self, gone: TakenOut) -> dict[str, Any]:
+        """The manifest without what takedowns took out of the corpus. Raises RefineError where no finished export is,
+        or a corpus is being added."""
+        place = self.place
+        with place.at_work():
+            before, found = place.manifest(), read_checkpoint(place.store)
+            if before is None or (found is not None and found.state != "complete"):
+                raise RefineError(f"{self.output}: no finished export to rewrite; run its `refinery export` to the end")
+            held = still_held(place.store, before, gone)
+            after = before
+            if held.documents:
+                after = rewritten(place.store, before, held, self.corpus.plain())
+                place.store.replace(MANIFEST, seal(after))
+            more = len(after.get("withdrawn", [])) - len(before.get("withdrawn", []))
+            self.say(f"{held.documents:,} documents with {held.tokens:,} tokens taken out; {more:,} files replaced")
         self._tidy(after)
         return after
 
@@ -270,8 +295,9 @@ class TokenExport:
         sources = sum_sources([before["sources"], new])
         skipped = sum(record["skipped"] for record in records)
         counts = {name: sum(entry[name] for entry in new.values()) for name in ("documents", "tokens", "bytes")}
+        removed = before.get("removed", {"documents": 0, "tokens": 0})
         held = sum(part["tokens"] for part in [*shards, *leftover])
-        total = sum(entry["tokens"] for entry in sources.values())
+        total = sum(entry["tokens"] for entry in sources.values()) + removed["tokens"]
         if held != total or counts["documents"] + skipped != manifest.totals["documents"]:
             raise RefineError(
                 f"{held} tokens in shards and leftover, {total} expected; {counts['documents']} documents written and "
@@ -315,6 +341,7 @@ class TokenExport:
                 **{name: sum(entry[name] for entry in sources.values()) for name in ("documents", "tokens", "bytes")},
             },
         }
+        payload |= {name: before[name] for name in ("removed", "rewrites", "withdrawn") if name in before}
         data = seal(payload)
         if checkpoint.sequence:
             self.place.store.replace(MANIFEST, data)
@@ -324,6 +351,9 @@ class TokenExport:
 
     def _tidy(self, manifest: Mapping[str, Any]) -> None:
         old = {leftover_file(split, number) for split in SPLITS for number in range(len(manifest["corpora"]))}
+        numbers = range(1, len(manifest.get("rewrites", [])) + 1)
+        old |= {new_name(name, number) for name in old for number in numbers}
+        old |= {file["path"] for file in manifest.get("withdrawn", [])}
         next_claim = f"{WORK}/{claim_name(len(manifest['corpora']))}"  # of a command that has just begun elsewhere
         self.place.tidy([*listed_files(manifest), CHECKPOINT, next_claim], old)
 

@@ -186,11 +186,13 @@ def _publish(task: dict[str, Any], row: _Row, job: TokenJob, name: str, start: i
         path = Path(scratch) / "shard.pt"
         offset = write_torch_file(path, whole).offset
         open_store(job.output).create(name, path)
+        removed = task["before"].get("removed") if parts else None  # what was taken out of the tokens that waited
         return {
             "split": task["split"],
             "tokens": len(whole),
             "data_offset": offset,
             "sources": dict(sorted(sources.items())),
+            **({"removed": removed} if removed else {}),
             "file": describe(path, name) | {"block_crc32c": block_checksums(path)},
         }
 

@@ -1,20 +1,31 @@
 """`refinery mix`: open the corpora, build the view, publish it, the manifest last."""
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, load_manifest, seal
 from refinery.loader.format.selection import SELECTION
-from refinery.loader.format.view import View, ViewDomain, parse_view, relative
+from refinery.loader.format.view import (
+    EARLIER,
+    View,
+    ViewDomain,
+    earlier_folder,
+    parse_view,
+    read_view,
+    relative,
+    resolve,
+)
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, Store
 from refinery.loader.view.opened_view import check_same_tokens
 from refinery.loader.view.segments import shards_of
 from refinery.pipelines.mix.build import Built, build, is_whole, parts_of
-from refinery.pipelines.mix.recipe import MixRecipe
+from refinery.pipelines.mix.recipe import MixRecipe, recipe_of_view
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.prefix import location
@@ -53,8 +64,9 @@ def documents_to_read(recipe: MixRecipe, corpora: Opened) -> int:
     return found
 
 
-def make_view(recipe: MixRecipe, output: str, work: Work, workers: int = 0) -> View:
-    """Publish the view at `output` and return it. The same view there already is success.
+def make_view(recipe: MixRecipe, output: str, work: Work, workers: int = 0, before: "Earlier | None" = None) -> View:
+    """Publish the view at `output` and return it. The same view there already is success. before: the view that it is
+    made again of, which it keeps, so that a loader's state of that one goes on.
 
     Interrupted, the same command begins anew, and publishes the same bytes: nothing has its final name before it is
     complete, and the manifest comes last. workers: as of `build`. Raises RecipeError, FormatError, StorageConflict for
@@ -72,9 +84,12 @@ def make_view(recipe: MixRecipe, output: str, work: Work, workers: int = 0) -> V
     with scratch_folder("a view's selection") as folder:
         done = partial(work_done, "documents")
         built = build(recipe, list(recipe.corpora), corpora, folder, done=done, workers=workers)
-        data = seal(built.payload(recipe, links))
+        previous = {} if before is None else {"previous": before.previous}
+        data = seal({**built.payload(recipe, links), **previous})
         view = parse_view(data)  # what readers will accept, before it counts
         try:
+            if before is not None:
+                before.keep(store)
             if built.selection is not None:
                 store.create(SELECTION, built.path)
             store.create(MANIFEST, data)
@@ -83,12 +98,61 @@ def make_view(recipe: MixRecipe, output: str, work: Work, workers: int = 0) -> V
     return view
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """A view that is made again, for later versions of its corpora. data: of its manifest."""
+
+    store: Store
+    view: View
+    data: bytes
+
+    @property
+    def previous(self) -> list[str]:
+        """What the view that is made of it names as earlier ones."""
+        return [*self.view.previous, hashlib.sha256(self.data).hexdigest()]
+
+    def keep(self, store: Store) -> None:
+        """Publish this view's manifest and selection, and those that it keeps itself, in the new one's place."""
+        for sha256 in self.previous:
+            here = sha256 == self.previous[-1]
+            old = self.store if here else open_store(earlier_folder(self.store.root, sha256))
+            for name in (SELECTION, MANIFEST):
+                if old.size(name) is not None:
+                    store.create(f"{EARLIER}/{sha256}/{name}", old.read(name))
+
+
+def view_again(location_of_view: str, corpora: Mapping[str, str]) -> tuple[MixRecipe, Earlier]:
+    """The recipe of a view over later versions of some of its corpora, and the view. corpora: name -> where.
+
+    Raises FormatError for what is no view, and ValueError for a name that it has not, and for a corpus that no takedown
+    made of the one that it was made of.
+    """
+    root = location(location_of_view)
+    store = open_store(root)
+    view, data = read_view(store)
+    places = {link.name: resolve(link.location, root) for link in view.corpora}
+    for name, where in corpora.items():
+        if name not in places:
+            raise ValueError(f"--corpus: {name!r} given, the corpora of the view are {', '.join(places):.300}")
+        manifest, found = load_manifest(open_store(location(where)))
+        wanted = next(link.manifest_sha256 for link in view.corpora if link.name == name)
+        known = [hashlib.sha256(found).hexdigest(), *(takedown.previous for takedown in manifest.takedowns)]
+        if wanted not in known:
+            raise ValueError(
+                f"--corpus {name}={where}: not a version that `refinery remove` made of the corpus of the view; "
+                "`refinery mix RECIPE` makes a view of any corpus"
+            )
+        places[name] = where
+    return recipe_of_view(view, places), Earlier(store, view, data)
+
+
 def _check_free(store: Store, output: str) -> None:
     if "://" not in store.root and Path(store.root).exists() and not Path(store.root).is_dir():
         raise RefineError(f"{output} is a file, not a folder; choose another --output")
     if store.root.startswith(("http://", "https://")):
         raise ValueError(f"--output: {output} given, a local folder or gs://bucket/prefix is allowed")
-    foreign = [name for name in store.list() if name not in (MANIFEST, SELECTION)]
+    kept = f"{EARLIER}/"
+    foreign = [name for name in store.list() if name not in (MANIFEST, SELECTION) and not name.startswith(kept)]
     if foreign:
         raise RefineError(f"{output} holds {foreign[0]}, no view; choose another --output")
     if store.size(MANIFEST) is None and store.size(SELECTION) is not None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from refinery.loader.format.manifest import check_domain
-from refinery.loader.format.view import MOST_CORPORA, MOST_TURNS
+from refinery.loader.format.view import MOST_CORPORA, MOST_TURNS, View
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.pipelines.mix.curve import factors_of
 from refinery.pipelines.recipe.params import parse
@@ -203,6 +203,11 @@ class MixRecipe(Params):
             if unknown := sorted(known - set(names)):
                 raise ValueError(f"mixing: the domain {unknown[0]!r:.80} given, {', '.join(names):.200} are allowed")
         return self
+
+
+def recipe_of_view(view: View, corpora: Mapping[str, str]) -> MixRecipe:
+    """The recipe that a view was made of, over other versions of its corpora. corpora: name -> where, of each."""
+    return parse(MixRecipe, {**view.recipe, "corpora": dict(corpora)}, "recipe")
 
 
 def load_mix(path: str, settings: tuple[str, ...] | list[str] = ()) -> MixRecipe:

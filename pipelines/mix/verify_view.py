@@ -5,6 +5,7 @@ the turn before it has, and what documents are delivered how often is counted fr
 makes the view again from its recipe and the corpora's provenance: the selection has to be the same, byte for byte.
 """
 
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, SPLITS
 from refinery.loader.format.selection import SELECTION, Selection, Table
 from refinery.loader.format.shard_files import load_index
-from refinery.loader.format.view import View, read_view
+from refinery.loader.format.view import EARLIER, View, earlier_folder, read_view
 from refinery.loader.order.arrays import I64
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
@@ -71,6 +72,7 @@ def _check(report: ViewReport, work: Work) -> Iterator[str]:
                 return
         elif store.size(SELECTION) is not None:
             yield f"{SELECTION}: not listed in {MANIFEST}"
+        yield from collect(EARLIER, _check_earlier(store, view))
         opened = OpenedView(store)
     except FormatError as error:
         yield str(error)
@@ -83,6 +85,17 @@ def _check(report: ViewReport, work: Work) -> Iterator[str]:
         yield from collect("recipe", _check_recipe(view, opened, store, work))
     finally:
         opened.close()
+
+
+def _check_earlier(store: Store, view: View) -> Iterator[str]:
+    """Failures of the views that it was made again of: each is the one that its folder is named after, and whole."""
+    for sha256 in view.previous:
+        place = open_store(earlier_folder(store.root, sha256))
+        earlier, data = read_view(place)
+        if (found := hashlib.sha256(data).hexdigest()) != sha256:
+            yield f"{EARLIER}/{sha256}/{MANIFEST}: sha256 {found} found"
+        elif earlier.selection is not None:
+            yield from check_file(place, earlier.selection)
 
 
 def check_selection(opened: OpenedView, selection: Selection) -> Iterator[str]:

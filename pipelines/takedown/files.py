@@ -1,4 +1,5 @@
-"""The files of the new version that no shard is: removals and rejects without what went, and copies of the rest."""
+"""The files of the new version that no shard is: removals and rejects without what went, copies of the rest, and the
+listings of what went and came back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,14 @@ import pyarrow.parquet as pq
 from refinery.loader.format.manifest import FileEntry, Manifest
 from refinery.loader.format.publish_manifest import describe_file
 from refinery.loader.format.removals import FOLDER, REMOVALS_SCHEMA, column_ids, removals_file, removals_name
+from refinery.loader.format.takedown import (
+    ADDED_SCHEMA,
+    NOWHERE,
+    REMOVED_SCHEMA,
+    sort_rows,
+    takedown_name,
+    write_rows,
+)
 from refinery.loader.parquet.batches import stored_batches, stored_table
 from refinery.loader.storage.copy_object import copy_object
 from refinery.loader.storage.full_disk import scratch_folder
@@ -23,6 +32,7 @@ from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Key, Removals, Row, among, key_of, sorted_keys
 from refinery.transforms.core.report import RECORD_SCHEMAS, REJECT_SCHEMA
 from refinery.transforms.spill.sorted_tables import in_order, merged_tables
+from refinery.transforms.write.records import record_file_name, record_files
 from refinery.transforms.write.removals import count_files, publish_rows
 
 THREADS = 16  # of copies: requests to a bucket, or links
@@ -112,32 +122,44 @@ def _cut(tables: Iterable[pa.Table], count: int) -> Iterator[tuple[int, pa.Table
 
 
 def rewrite_rejects(
-    old: Store, new: Store, manifest: Manifest, request: Request, origins: set[tuple[str, str]]
+    old: Store,
+    new: Store,
+    manifest: Manifest,
+    request: Request,
+    origins: set[tuple[str, str]],
+    lost: Sequence[Row] = (),
 ) -> tuple[list[dict[str, Any]], int, int]:
-    """Publish rejects/ without the rows that are asked for; the files for the manifest, how many rows went, and how
-    many are left.
+    """Publish rejects/ without the rows that are asked for, and with those of documents that were `lost` now; the files
+    for the manifest, how many rows went, and how many are there.
 
     origins: (source, origin) of documents that went. Memory: the rows of a file.
     """
-    files, lost, left = [], 0, 0
-    for entry in (file for file in manifest.files if file.path.startswith(f"{REJECTS}/")):
-        table = stored_table(old, entry.path, schema=REJECT_SCHEMA)
-        columns = {name: table[name].to_pylist() for name in IN_REJECTS}
+    entries = [file for file in manifest.files if file.path.startswith(f"{REJECTS}/")]
+    names = [entry.path for entry in entries] or ([record_file_name(REJECTS, 0)] if lost else [])
+    more = pa.Table.from_pylist(list(lost), schema=REJECT_SCHEMA)
+    of_more = record_files([row["origin"] for row in lost], len(names)) if lost else np.empty(0, np.int64)
+    files, gone, left = [], 0, 0
+    for number, name in enumerate(names):
+        table = stored_table(old, name, schema=REJECT_SCHEMA) if entries else REJECT_SCHEMA.empty_table()
+        columns = {column: table[column].to_pylist() for column in IN_REJECTS}
         asked = request.match(columns)
         read = zip(columns["source"], columns["origin"], strict=True)
         keep = [not found and pair not in origins for found, pair in zip(asked, read, strict=True)]
-        left += sum(keep)
-        if all(keep):
-            copy_files(old, new, [entry])
-            files.append(describe_file(entry))
+        extra = more.take(pa.array(np.flatnonzero(of_more == number)))
+        left += sum(keep) + extra.num_rows
+        if all(keep) and not extra.num_rows:
+            copy_files(old, new, [entries[number]])
+            files.append(describe_file(entries[number]))
             continue
-        lost += keep.count(False)
+        gone += keep.count(False)
+        rows = pa.concat_tables([table.filter(pa.array(keep, pa.bool_())), extra])
+        order = [(column, "ascending") for column in REJECT_SCHEMA.names]
         with scratch_folder(REJECTS) as scratch:
             local = scratch / "records.parquet"
-            pq.write_table(table.filter(pa.array(keep)), local, compression="zstd")
-            new.create(entry.path, local)
-        files.append(describe(new, entry.path))
-    return files, lost, left
+            pq.write_table(rows.sort_by(order) if extra.num_rows else rows, local, compression="zstd")
+            new.create(name, local)
+        files.append(describe(new, name))
+    return files, gone, left
 
 
 def count_left(store: Store, files: Iterable[Mapping[str, Any]], request: Request, columns: Sequence[str]) -> int:
@@ -149,3 +171,31 @@ def count_left(store: Store, files: Iterable[Mapping[str, Any]], request: Reques
             rows = {name: batch.column(name).to_pylist() for name in columns}
             left += sum(map(bool, request.match(rows)))
     return left
+
+
+def removed_table(gone: Iterable[Row], deleted: Iterable[Row]) -> pa.Table:
+    """What went, of rows with `was`, `why` and `request`."""
+    names = REMOVED_SCHEMA.names
+    rows = [{name: row[name] for name in names} for row in (*gone, *deleted)]
+    return sort_rows(pa.Table.from_pylist(rows, schema=REMOVED_SCHEMA))
+
+
+def elsewhere(row: Row, why: str, request: str) -> Row:
+    """A row of removals/ as one of what went."""
+    place = {"split": "", "domain": "", "index": NOWHERE, "row": NOWHERE, "token_offset": NOWHERE}
+    return {**row, **place, "was": row["reason"], "why": why, "request": request, "token_count": 0, "text_bytes": 0}
+
+
+def publish_listing(store: Store, number: int, file: str, table: pa.Table) -> dict[str, Any]:
+    """Write a listing of the takedown of that number; its file for the manifest."""
+    name = takedown_name(number, file)
+    with scratch_folder(name) as scratch:
+        local = scratch / "rows.parquet"
+        write_rows(local, table)
+        store.create(name, local)
+    return describe(store, name)
+
+
+def added_table(found: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """What came back."""
+    return sort_rows(pa.Table.from_pylist([dict(row) for row in found], schema=ADDED_SCHEMA))

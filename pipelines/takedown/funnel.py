@@ -9,6 +9,7 @@ from refinery.loader.format.takedown import STAGE
 from refinery.pipelines.takedown.rows import Row
 from refinery.transforms.dedup.stages import DEDUP
 
+DEDUP_STAGES = frozenset(stage.name for stage in DEDUP)
 STAGE_OF = {reason.name: stage.name for stage in DEDUP for reason in stage.reasons}
 Counts = dict[str, dict[str, int]]
 
@@ -43,52 +44,47 @@ class Funnel:
         empty = {"in": {"documents": 0, "bytes": 0}, "kept": {"documents": 0, "bytes": 0}, "dropped": {}, "dead": {}}
         return self.rows.setdefault((stage, source), {"stage": stage, "source": source, **empty})
 
-    def rename(self, row: Row, why: str) -> None:
-        """A document that `row` of removals/ was about is counted as taken down. Its bytes, which removals/ does not
-        have, stay with the old reason as long as that has other documents."""
+    def rename(self, row: Row, why: str, size: int | None = None) -> None:
+        """A document that `row` of removals/ was about is counted as taken down. size: of its text; where that is not
+        known, the bytes stay with the old reason as long as that has other documents."""
         dropped: Counts = self.row(STAGE_OF[row["was"]], row["source"])["dropped"]
         entry, other = dropped[row["was"]], dropped.setdefault(why, {"documents": 0, "bytes": 0})
-        entry["documents"] -= 1
-        other["documents"] += 1
+        moved = 0 if size is None else min(size, entry["bytes"])
+        _add(entry, -moved, -1)
+        _add(other, moved)
         if not entry["documents"]:
             other["bytes"] += entry["bytes"]
             del dropped[row["was"]]
 
-    def move(self, was: str, now: str, source: str, size: int) -> None:
-        """A duplicate of `size` bytes that was dropped for one reason of deduplication is dropped for another one, of
-        the same stage or a later one."""
-        before, after = STAGE_OF[was], STAGE_OF[now]
-        if before != after:
-            self.revive(was, source, size, [Step(after, size, dropped=now)])
-        elif was != now:
-            raise ValueError(f"{was}, {now}: two reasons of the stage {before}")
+    def forget(self, source: str, size: int, reason: str, steps: Iterable[Step] = ()) -> None:
+        """A document is counted no more where it was: dropped by deduplication for a reason, or with reason "" kept by
+        it, and then what `steps` say."""
+        self._count(source, size, reason, steps, -1)
 
-    def revive(self, was: str, source: str, size: int, steps: Iterable[Step]) -> None:
-        """A duplicate of `size` bytes is kept where it was dropped, and goes on to the later stages of deduplication
-        and through `steps`."""
-        stage = STAGE_OF[was]
-        row = self.row(stage, source)
-        entry = row["dropped"][was]
-        entry["documents"] -= 1
-        entry["bytes"] = max(0, entry["bytes"] - size)
-        if not entry["documents"]:
-            del row["dropped"][was]
-        _add(row["kept"], size)
-        steps = list(steps)
-        named = {step.stage for step in steps}
-        between = self._used[self._used.index(stage) + 1 :]
-        first = min((self.stages.index(step.stage) for step in steps), default=len(self.stages))
-        for later in between:
-            if later not in named and self.stages.index(later) < first:
-                _add(self.row(later, source)["in"], size)
-                _add(self.row(later, source)["kept"], size)
-        for step in steps:
-            row = self.row(step.stage, source)
-            _add(row["in"], step.entered)
-            if step.dropped:
-                _add(row["dropped"].setdefault(step.dropped, {"documents": 0, "bytes": 0}), step.entered)
+    def count(self, source: str, size: int, reason: str, steps: Iterable[Step] = ()) -> None:
+        """The inverse of `forget`."""
+        self._count(source, size, reason, steps, 1)
+
+    def _count(self, source: str, size: int, reason: str, steps: Iterable[Step], sign: int) -> None:
+        for stage in (stage for stage in self._used if stage in DEDUP_STAGES):
+            row = self.row(stage, source)
+            _add(row["in"], sign * size, sign)
+            if reason and stage == STAGE_OF[reason]:
+                _drop(row, reason, size, sign)
                 return
-            _add(row["kept"], step.left)
+            _add(row["kept"], sign * size, sign)
+        stage, left = "", 0
+        for step in steps:
+            row, stage, left = self.row(step.stage, source), step.stage, step.left
+            _add(row["in"], sign * step.entered, sign)
+            if step.dropped:
+                _drop(row, step.dropped, step.entered, sign)
+                return
+            _add(row["kept"], sign * left, sign)
+        # Stages of the writer judge no document by itself, such as the one of targets, which it passes.
+        for later in self._used[self._used.index(stage) + 1 :] if stage else ():
+            for count in ("in", "kept"):
+                _add(self.row(later, source)[count], sign * left, sign)
 
     def finish(self, gone: Iterable[Row]) -> list[dict[str, Any]]:
         """All rows in order, with those of the stage STAGE behind the last one of the lane."""
@@ -105,6 +101,15 @@ class Funnel:
             _add(row["kept"], -doc["text_bytes"], -1)
         order = {stage: place for place, stage in enumerate([*self.stages, STAGE])}
         return [self.rows[key] for key in sorted(self.rows, key=lambda key: order[key[0]])]
+
+
+def _drop(row: Mapping[str, Any], reason: str, size: int, sign: int) -> None:
+    """Count a document as dropped for a reason, or (sign -1) no more. A size that is not known any more is made up by
+    what the reason still has."""
+    entry = row["dropped"].setdefault(reason, {"documents": 0, "bytes": 0})
+    _add(entry, sign * size, sign)
+    if not entry["documents"] and not entry["bytes"]:
+        del row["dropped"][reason]
 
 
 def _add(entry: dict[str, int], size: int, documents: int = 1) -> None:

@@ -32,26 +32,31 @@ from refinery.pipelines.report.write import REPORT, leave_report
 from refinery.pipelines.run.funnel import CountsDisagree, check_removals
 from refinery.pipelines.statistics.published import STATISTICS
 from refinery.pipelines.takedown.decide import Decision
+from refinery.pipelines.takedown.fates import Demoted, Lost, Moved, Outcome, Reinstated, Unrepresented
 from refinery.pipelines.takedown.files import (
     IN_REJECTS,
     REJECTS,
+    added_table,
     copied,
     copy_files,
     count_left,
+    elsewhere,
+    publish_listing,
+    removed_table,
     rewrite_rejects,
     rewrite_removals,
 )
 from refinery.pipelines.takedown.funnel import Funnel
-from refinery.pipelines.takedown.listings import added_table, elsewhere, publish_listing, removed_table
 from refinery.pipelines.takedown.lookup import publish_lookup
 from refinery.pipelines.takedown.place import Place
-from refinery.pipelines.takedown.reinstate import Fate, Lost, Moved, Reinstated, Unrepresented
+from refinery.pipelines.takedown.recount import publish_statistics
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Row, key_of, rows_of
 from refinery.pipelines.takedown.shards import with_new
+from refinery.transforms.core.safe_text import printable
 from refinery.transforms.lookup.entries import FOLDER as LOOKUP
 
-LEFT_OUT = (STATISTICS, REPORT, "work/")  # measured or made of what went, and not measured again
+LEFT_OUT = (STATISTICS, REPORT, "work/")  # made of what went, too; what can be counted again is
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,13 @@ class Result:
     """What was decided, and the affected shards as they were written: entries of a manifest."""
 
     decision: Decision
-    fates: Sequence[Fate]
+    outcome: Outcome
     shards: Sequence[Mapping[str, Any]]
 
-    def of(self, kind: type) -> list[Any]:
-        """The fates of a kind."""
-        return [fate for fate in self.fates if isinstance(fate, kind)]
+    @property
+    def gone(self) -> list[Row]:
+        """All that went from the shards."""
+        return [*self.decision.gone, *self.outcome.demoted]
 
 
 def publish_version(
@@ -74,8 +80,10 @@ def publish_version(
     identity: Mapping[str, Any],
     result: Result,
     say: Callable[[str], None],
+    recipe: str = "",
 ) -> Manifest:
-    """Write all that the shards are not, the manifest last; returns it. Raises CountsDisagree."""
+    """Write all that the shards are not, the manifest last; returns it. recipe: the corpus' own file, where it has
+    stages of its own. Raises CountsDisagree."""
     old, new, manifest = corpus.store, place.store, corpus.manifest
     payload = whole_payload(old)
     shards = with_new(payload["shards"], result.shards)
@@ -84,23 +92,28 @@ def publish_version(
     ways = copy_files(old, new, [file for entry in same for file in (*entry.files, *entry.packed)])
     others = list(copied(manifest.files, (STATISTICS, f"{REJECTS}/", f"{REMOVALS}/", f"{LOOKUP}/")))
     copy_files(old, new, others)
-    decision, fates = result.decision, result.fates
-    origins = {(row["source"], row["origin"]) for row in (*decision.gone, *decision.deleted)}
-    rejects, rejects_gone, rejected = rewrite_rejects(old, new, manifest, request, origins)
-    went = [*decision.deleted, *(fate.row for fate in fates)]
-    moved = [fate.row for fate in result.of(Moved)]
-    removals = rewrite_removals(old, new, manifest, map(key_of, went), moved)
-    rest = [elsewhere(f.row, UNREPRESENTED, f.why) for f in result.of(Unrepresented)]
+    decision, outcome = result.decision, result.outcome
+    lower = outcome.of(Demoted)
+    named = (*decision.gone, *decision.deleted, *(fate.row for fate in lower if fate.place is None))
+    origins = {(row["source"], printable(row["origin"])) for row in named}
+    lost = [fate.reject for fate in outcome.of(Lost) if fate.reject]
+    rejects, rejects_gone, rejected = rewrite_rejects(old, new, manifest, request, origins, lost)
+    went = [*decision.deleted, *(fate.row for fate in outcome.fates if not isinstance(fate, Demoted))]
+    moved = outcome.of(Moved)
+    removals = rewrite_removals(old, new, manifest, map(key_of, went), [fate.row for fate in (*moved, *lower)])
+    rest = [elsewhere(f.row, UNREPRESENTED, f.why) for f in outcome.of(Unrepresented)]
+
+    taken = {row["id"] for row in (*decision.gone, *decision.deleted, *rest)}
 
     number = len(manifest.takedowns) + 1
     files = [*map(describe_file, others), *rejects, *removals]
     listed = shard_table(shards)
     files += publish_lookup(place, listed, files, rejected, manifest.funnel)
     files.append(
-        publish_listing(new, number, "removed.parquet", removed_table(decision.gone, [*decision.deleted, *rest]))
+        publish_listing(new, number, "removed.parquet", removed_table(result.gone, [*decision.deleted, *rest]))
     )
     removed_path, added_path = files[-1]["path"], ""
-    added = list(_added(new, shards, result.of(Reinstated)))
+    added = list(_added(new, shards, outcome.of(Reinstated)))
     if added:
         files.append(publish_listing(new, number, "added.parquet", added_table(added)))
         added_path = files[-1]["path"]
@@ -111,8 +124,8 @@ def publish_version(
         proof=takedown_name(number, "removal.json"),
         removed=removed_path,
         added=added_path,
-        documents=len(decision.gone),
-        tokens=sum(row["token_count"] for row in decision.gone),
+        documents=len(result.gone),
+        tokens=sum(row["token_count"] for row in result.gone),
         added_documents=len(added),
         added_tokens=sum(row["token_count"] for row in added),
     )
@@ -125,7 +138,9 @@ def publish_version(
         "bytes": sum(row["kept"]["bytes"] for row in funnel if row["stage"] == STAGE),
     }
     _check(manifest, takedown, totals, funnel, removals)
-    left = _left(new, result.shards, removals, rejects, request)
+    statistics = publish_statistics(place, corpus, recipe, shards, funnel)
+    files += [statistics] if statistics else []
+    left = _left(new, result.shards, removals, rejects, request.lasting)
     proof = {
         "kind": PROOF_KIND,
         "schema_version": SCHEMA_VERSION,
@@ -133,19 +148,21 @@ def publish_version(
         **{name: identity[name] for name in ("scheme", "request", "options")},
         "fingerprint": place.fingerprint,
         "totals": totals,
-        "removed": _removed(decision, rest),
+        "removed": _removed(result, rest),
         "reinstated": {"documents": len(added), "tokens": takedown.added_tokens},
         "duplicates": {
             "of_another_document_now": len(moved),
-            "dropped_by_a_later_stage": len(result.of(Lost)),
-            "not_reinstated": dict(sorted(Counter(fate.why for fate in result.of(Unrepresented)).items())),
+            "dropped_by_a_later_stage": len(outcome.of(Lost)),
+            "dropped_later": sorted({id_.hex() for fate in outcome.of(Lost) if (id_ := fate.row["id"]) in taken}),
+            "of_a_document_that_came_back": len(lower),
+            "not_reinstated": dict(sorted(Counter(fate.why for fate in outcome.of(Unrepresented)).items())),
         },
         "rejects_removed": rejects_gone,
         "shards": {
             "rewritten": [_both(before.get(shard["files"]["bin"]["path"]), shard) for shard in result.shards],
             "same": len(same),
         },
-        "left_out": list(LEFT_OUT),
+        "left_out": [name for name in LEFT_OUT if name != STATISTICS or not statistics],
         "left": left,
     }
     data = seal(proof)
@@ -174,14 +191,20 @@ def new_funnel(
     funnel: Sequence[Mapping[str, Any]], stages: Sequence[str], result: Result, rest: Iterable[Row]
 ) -> list[dict[str, Any]]:
     """The funnel with what went, and what came back."""
-    rows = Funnel(funnel, stages)
+    rows, outcome = Funnel(funnel, stages), result.outcome
     for row in (*result.decision.deleted, *rest):
-        rows.rename(row, row["why"])
-    for fate in result.fates:
+        rows.rename(row, row["why"], outcome.sizes.get(key_of(row)))
+    for fate in outcome.fates:
+        source = fate.row["source"]
         if isinstance(fate, Moved):
-            rows.move(fate.was, fate.row["reason"], fate.row["source"], fate.size)
+            rows.forget(source, fate.size, fate.was["reason"])
+            rows.count(source, fate.size, fate.row["reason"])
         elif isinstance(fate, Reinstated | Lost):
-            rows.revive(fate.row["reason"], fate.row["source"], fate.size, fate.steps)
+            rows.forget(source, fate.size, fate.row["reason"])
+            rows.count(source, fate.size, "", fate.steps)
+        elif isinstance(fate, Demoted):
+            rows.forget(source, fate.size, "", fate.steps)
+            rows.count(source, fate.size, fate.row["reason"])
     return rows.finish(result.decision.gone)
 
 
@@ -204,20 +227,20 @@ def _both(before: ShardEntry | None, after: Mapping[str, Any]) -> dict[str, Any]
     return {"path": file["path"], "before": counts, "after": now}
 
 
-def _removed(decision: Decision, rest: Sequence[Row]) -> dict[str, Any]:
+def _removed(result: Result, rest: Sequence[Row]) -> dict[str, Any]:
     """Documents, tokens and bytes that went, by source and by why; and duplicates that removals/ had listed."""
     sources: dict[str, dict[str, int]] = {}
-    for row in decision.gone:
+    for row in result.gone:
         entry = sources.setdefault(row["source"], {"documents": 0, "tokens": 0, "bytes": 0})
         for name, value in (("documents", 1), ("tokens", row["token_count"]), ("bytes", row["text_bytes"])):
             entry[name] += value
     return {
-        "documents": len(decision.gone),
-        "tokens": sum(row["token_count"] for row in decision.gone),
-        "bytes": sum(row["text_bytes"] for row in decision.gone),
+        "documents": len(result.gone),
+        "tokens": sum(row["token_count"] for row in result.gone),
+        "bytes": sum(row["text_bytes"] for row in result.gone),
         "sources": dict(sorted(sources.items())),
-        "why": dict(sorted(Counter(row["why"] for row in decision.gone).items())),
-        "duplicates": dict(sorted(Counter(row["why"] for row in (*decision.deleted, *rest)).items())),
+        "why": dict(sorted(Counter(row["why"] for row in result.gone).items())),
+        "duplicates": dict(sorted(Counter(row["why"] for row in (*result.decision.deleted, *rest)).items())),
     }
 
 

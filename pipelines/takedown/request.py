@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from refinery.transforms.rules.expression import ExpressionError, Rule, column_t
 KEY = np.dtype("S16")  # a hash, or a document's id: compares like bytes of one length
 LICENCE = "license"
 WHERE, BENCHMARK = "where", "benchmark"
+BY_OTHERS = ("copies", "sources")  # columns that other documents decide
 POSITIONS = ("token_offset",)  # of a document in its shard, which another takedown moves
 URLS, HOSTS, DOCUMENTS = LISTS = ("urls", "hosts", "documents")
 ID = re.compile(r"[0-9a-f]{32}")
@@ -74,6 +75,12 @@ class Request:
         lists = {name: {"lines": keys.count, "sha256": keys.sha256} for name, keys in sorted(self.lists.items())}
         found = {"lists": lists, "licences": sorted(self.licences), "sources": sorted(self.sources)}
         return found if self.where is None else {**found, "where": self.where.text}
+
+    @property
+    def lasting(self) -> "Request":
+        """What may be asked of the new version, too: without a rule over what other documents decide, which is asked of
+        the corpus as it was."""
+        return replace(self, where=None) if self.where and set(self.where.names) & set(BY_OTHERS) else self
 
     def says(self, names: Collection[str]) -> bool:
         """Whether columns of these names alone can say that a row is asked for."""

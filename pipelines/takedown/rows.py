@@ -1,6 +1,6 @@
 """Rows of a corpus by id: those of removals that name one, and where in the shards a document is."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from refinery.pipelines.takedown.request import KEY
 
 Row = dict[str, Any]
 Key = tuple[bytes, str, str]
-PLACED = ["id", "url", "source", "origin", "text_bytes", "token_offset", "token_count"]
+PLACED = ["id", "url", "source", "origin", "text_bytes", "token_offset", "token_count", "copies", "sources"]
 PLACED_SCHEMA = provenance_schema(())
 
 
@@ -130,3 +130,34 @@ def rows_of(store: Store, entry: ShardEntry, ids: Iterable[bytes]) -> Iterator[R
         for row, known in zip(rows.tolist(), batch.take(pa.array(rows)).to_pylist(), strict=True):
             yield {**known, **place, "row": start + row}
         start += len(batch)
+
+
+def links_behind(removals: Removals, roots: set[bytes], went: Collection[Key] = ()) -> dict[bytes, list[Row]]:
+    """kept_id -> the documents that stay removed in favour of it, for these ids and all that are behind them."""
+    links: dict[bytes, list[Row]] = {}
+    seen, frontier = set(roots), set(roots)
+    while frontier:
+        rows = [row for row in removals.behind(frontier) if is_own(row) and key_of(row) not in went]
+        for row in rows:
+            links.setdefault(row["kept_id"], []).append(row)
+        frontier = {row["id"] for row in rows if is_head(row)} - seen
+        seen |= frontier
+    return links
+
+
+def all_behind(links: Mapping[bytes, list[Row]], id_: bytes) -> list[Row]:
+    """The documents that a document stands for, directly or by another one."""
+    found: list[Row] = []
+    todo = [id_]
+    while todo:
+        rows = links.get(todo.pop(), [])
+        found += rows
+        todo += [row["id"] for row in rows if is_head(row)]
+    return found
+
+
+def copies_of(removals: Removals, ids: set[bytes]) -> dict[bytes, tuple[int, list[str]]]:
+    """id -> how many documents it stands for, itself included, and the sources of the others."""
+    links = links_behind(removals, ids)
+    behind = {id_: all_behind(links, id_) for id_ in ids}
+    return {id_: (1 + len(rows), sorted({row["source"] for row in rows})) for id_, rows in behind.items()}

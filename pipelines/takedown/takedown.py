@@ -16,10 +16,11 @@ from refinery.pipelines.export.work_place import digest
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.takedown.decide import Decision, decide
+from refinery.pipelines.takedown.fates import Outcome, none_of
 from refinery.pipelines.takedown.find import IN_REMOVALS, Find, FindJob, find_tasks, read_found, save_request
 from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.publish import Result, publish_version
-from refinery.pipelines.takedown.reinstate import Allowed, Fate, Outcome, Unrepresented, reinstate
+from refinery.pipelines.takedown.reinstate import Allowed, reinstate
 from refinery.pipelines.takedown.request import LICENCE, Request, where_rule
 from refinery.pipelines.takedown.rewrite import Rewrite, RewriteJob, save_change
 from refinery.pipelines.takedown.shards import Changes, shard_changes
@@ -27,7 +28,7 @@ from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import write_task_list
 from refinery.transforms.filter.decontaminate import DecontaminateParams, benchmark_files
 
-SCHEME = "takedown/2"  # what decides the result beside the request: any change of an answer changes the name
+SCHEME = "takedown/3"  # what decides the result beside the request: any change of an answer changes the name
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,12 @@ class Options:
 
 @dataclass
 class Foreseen:
-    """What a takedown comes to, before anything is written. found: rows of FOUND_SCHEMA, with the matched texts.
-    counted: as of `Outcome`."""
+    """What a takedown comes to, before anything is written. found: rows of FOUND_SCHEMA, with the matched texts."""
 
     found: pa.Table
     decision: Decision
-    fates: list[Fate]
+    outcome: Outcome
     changes: Changes
-    counted: frozenset[str]
 
 
 @dataclass
@@ -123,9 +122,9 @@ class TakedownRun:
     def _foresee(self, place: Place) -> Foreseen:
         found = self._find(place)
         decision = decide(self.corpus.store, self.manifest, found, self.options.copies)
-        back = self._reinstate(decision)
-        changes = shard_changes(self.corpus.store, self.manifest, decision, back.fates)
-        return Foreseen(found, decision, back.fates, changes, back.counted)
+        outcome = self._reinstate(decision, place)
+        changes = shard_changes(self.corpus.store, self.manifest, decision, outcome)
+        return Foreseen(found, decision, outcome, changes)
 
     def _find(self, place: Place) -> pa.Table:
         """All that is asked for, wherever it is."""
@@ -142,14 +141,13 @@ class TakedownRun:
         work = Work("find", steps=[Step("files", len(tasks))], bytes=size)
         return read_found(place.work_store, place.run_job("find", build, 0, work))
 
-    def _reinstate(self, decision: Decision) -> Outcome:
+    def _reinstate(self, decision: Decision, place: Place) -> Outcome:
         if not self.options.reinstate:
-            why = "nothing was to come back (--no-reinstate)"
-            return Outcome([Unrepresented(row, why) for row in decision.candidates])
-        place = self.work or f"{self.corpus.root}/work"
+            return none_of(decision.candidates, "nothing was to come back (--no-reinstate)")
+        work = self.work or f"{self.corpus.root}/work"
         allowed = Allowed(self.request, self.manifest.columns, self.options.decontaminate)
         try:
-            return reinstate(self.corpus, decision, allowed, place, self.recipe, self.runner)
+            return reinstate(self.corpus, decision, allowed, place, work, self.recipe, self.runner)
         except FormatError as error:
             raise FormatError(
                 f"{error}; --work names another place of the work files, --no-reinstate does without them"
@@ -157,9 +155,9 @@ class TakedownRun:
 
     def _publish(self, place: Place) -> Manifest:
         foreseen = self._foresee(place)
-        shards = self._rewrite(place, foreseen.changes, foreseen.counted)
-        result = Result(foreseen.decision, foreseen.fates, shards)
-        return publish_version(place, self.corpus, self.request, self.identity, result, self.say)
+        shards = self._rewrite(place, foreseen.changes, foreseen.outcome.counted)
+        result = Result(foreseen.decision, foreseen.outcome, shards)
+        return publish_version(place, self.corpus, self.request, self.identity, result, self.say, self.recipe)
 
     def _rewrite(self, place: Place, changes: Changes, counted: frozenset[str]) -> Sequence[Mapping[str, Any]]:
         if not changes:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from refinery.loader.format.removals import URL_DUPLICATE
-from refinery.loader.format.takedown import COPY, UNREPRESENTED
+from refinery.loader.format.takedown import COPY, REPLACED, UNREPRESENTED
 from refinery.pipelines.takedown.request import asked_words
 from refinery.pipelines.tracing.answers import (
     Answer,
@@ -152,6 +152,8 @@ def _before(answer: TakenDown) -> str:
 
 
 def _why_taken(answer: TakenDown) -> str:
+    if answer.why == REPLACED:
+        return "a better document came back, and it is a duplicate of that now"
     asked = safe(asked_words(answer.request, answer.rule))
     if answer.why == UNREPRESENTED:
         return f"what had stood for it went, and it did not come back: {asked}"

@@ -23,6 +23,7 @@ from refinery.pipelines.verify.keyed_rows import (
     table_rows,
 )
 
+BY_ID, HEAD = 1, 2  # flags of a row of "gone", see takedown_rows.py
 Ids = npt.NDArray[np.bytes_]  # "S16": compares like bytes, and loses nothing since all ids have 16 bytes
 Found = dict[str, tuple[int, Any]]  # what -> how many, and the first (a tuple or text that compares), if any
 
@@ -103,13 +104,16 @@ def _removals(rows: dict[str, Rows], writer: RunWriter) -> Found:
     followed = np.sort(removed["key"][_followed(removed)])  # removed in favour of another id
     twice = followed[1:][followed[1:] == followed[:-1]]
     wanted = unique(kept["key"][~_is(kept, REFERENCE)])
+    taken = unique(rows["gone"]["key"][_is(rows["gone"], HEAD)])
     unknown = wanted[~(among(wanted, gone) | among(wanted, np.sort(ids["key"])))]
+    nowhere = unknown[among(unknown, taken)]
     both = ids[among(ids["key"], gone)]
     both = both[np.lexsort((both["key"], both["shard"]))]
     edges = kept[_followed(kept)]
     add_edges(writer, edges[among(edges["key"], followed)])
     return {
         "unknown": (len(unknown), hexed(unknown[0]) if len(unknown) else None),
+        "nowhere": (len(nowhere), hexed(nowhere[0]) if len(nowhere) else None),
         "twice": (len(twice), hexed(twice[0]) if len(twice) else None),
         "both": (len(both), (int(both[0]["shard"]), hexed(both[0]["key"])) if len(both) else None),
     }
@@ -121,7 +125,7 @@ def _left(gone: Rows, present: Rows) -> tuple[int, Any]:
     present = present[among(present["key"], unique(gone["key"]))]
     if not len(present):
         return 0, None
-    by_id = gone[gone["flags"] != 0]
+    by_id = gone[(gone["flags"] & BY_ID) != 0]
     there = among(present["key"], _last_went(by_id["key"], by_id["step"]))
     there |= among(_records(present), _last_went(_records(gone), gone["step"]))
     if not there.any():

@@ -114,6 +114,12 @@ def check_chains(manifest: Manifest, found: Found, lost: int) -> Iterator[str]:
             f"{FOLDER}/: {unknown} kept documents are neither in the corpus nor removed themselves, but "
             f"later stages dropped {lost} documents; the first: {first}"
         )
+    nowhere, first = found["nowhere"]
+    if nowhere:
+        yield (
+            f"{FOLDER}/: {nowhere} kept documents were taken out, so that what was removed in their favour leads "
+            f"nowhere; the first: {first}"
+        )
     if not manifest.recipe.get("exact_dup", True):  # documents of one id may be several
         return
     twice, first = found["twice"]

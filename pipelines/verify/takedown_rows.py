@@ -7,15 +7,20 @@ import numpy as np
 import pyarrow as pa
 
 from refinery.loader.format.manifest import Manifest
-from refinery.loader.format.removals import column_ids
-from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA
+from refinery.loader.format.removals import REASONS, column_ids
+from refinery.loader.format.takedown import ADDED_SCHEMA, KEPT, REMOVED_SCHEMA, REPLACED
 from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
+from refinery.loader.takedown.listings import dropped_later, took_copies
+from refinery.pipelines.verify.joins import BY_ID, HEAD
 from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
 from refinery.transforms.core.document import hash64
 
-BY_ID = 1  # flag of a row of "gone": it also speaks of all documents of its id
+# Flags of a row of "gone". BY_ID: it speaks of all documents of its id, see `took_copies`. HEAD: it was the document of
+# its id that others could be removed in favour of, and no other one of its id took its place and was dropped later.
+HEADS = (KEPT, *REASONS[2:])
 COLUMNS = ("id", "source", "origin", "split", "token_count")
+WHY = ("was", "why")  # of documents that went
 
 
 def listings(manifest: Manifest) -> dict[str, list[int]]:
@@ -33,10 +38,13 @@ def check_listing_file(
 ) -> Iterator[str]:
     """Failures of a listing, whose checksum is right. facts: gets its documents of shards and their tokens. writer:
     gets a row of "gone" for each. Memory: a batch."""
-    unique = manifest.recipe.get("exact_dup", True)  # else several documents may have one text
+    unique = bool(manifest.recipe.get("exact_dup", True))  # else several documents may have one id
+    later = dropped_later(store, manifest)
+    by_id = [bool(step % 2) or took_copies(store, manifest.takedowns[step // 2]) for step in steps]
     schema = ADDED_SCHEMA if steps[0] % 2 else REMOVED_SCHEMA
+    columns = [name for name in (*COLUMNS, *WHY) if name in schema.names]
     documents = tokens = 0
-    with store.open(path) as stream, bounded_parquet(stream, path, COLUMNS) as (found, batches):
+    with store.open(path) as stream, bounded_parquet(stream, path, columns) as (found, batches):
         if not found.equals(schema):
             yield f"{path}: columns {found.names} found, {schema.names} expected"
             return
@@ -44,8 +52,14 @@ def check_listing_file(
             in_shards = np.array([bool(split) for split in batch.column("split").to_pylist()], np.bool_)
             documents += int(in_shards.sum())
             tokens += sum(batch.column("token_count").to_pylist())
-            for step in steps:
-                flags = BY_ID * np.logical_or(in_shards & unique, step % 2)
+            heads = np.zeros(len(batch), np.bool_)
+            if "was" in schema.names:
+                rest = np.array([why != REPLACED for why in batch.column("why").to_pylist()], np.bool_)
+                heads = np.array([was in HEADS for was in batch.column("was").to_pylist()], np.bool_) & unique
+                heads &= np.array([id_ not in later for id_ in batch.column("id").to_pylist()], np.bool_)
+                batch, in_shards, heads = batch.filter(pa.array(rest)), in_shards[rest], heads[rest]
+            for step, whole in zip(steps, by_id, strict=True):
+                flags = BY_ID * (whole & np.logical_or(in_shards, step % 2)) + HEAD * heads
                 rows = {"key": row_ids(batch), "record": row_records(batch), "step": step, "flags": flags}
                 writer.add("gone", table_rows("gone", **rows))
     facts |= {"documents": documents, "tokens": tokens}

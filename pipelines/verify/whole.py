@@ -6,6 +6,7 @@ from typing import Any
 
 from refinery.loader.format.manifest import MANIFEST, RUN, Manifest
 from refinery.loader.format.shard_list import as_shards
+from refinery.loader.format.takedown import STAGE
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.checks.placement import read_plan
@@ -182,7 +183,7 @@ class Whole:
         if not all(facts["has_ids"] for facts in self._shards):  # reported already
             return
         report.dropped_later = self.joined["unknown"][0]
-        later = [stage.name for stage in manifest.stages if stage.phase == "shards"]
+        later = [stage.name for stage in manifest.stages if stage.phase == "shards" and stage.name != STAGE]
         lost = sum(
             count["documents"]
             for row in manifest.funnel

@@ -59,6 +59,7 @@ NOT_RUN = {
     r"\.venv/bin/python -m pytest ": "the tests themselves",
     r"refinery adopt data/": "files of Megatron's tools: tests/pipelines/adopt",
     r"refinery .*(october|november|out/tokens)": "two corpora: tests/pipelines/export/test_token_export.py",
+    r"refinery mix views/half --corpus": "two versions of a corpus: tests/pipelines/takedown/test_views.py",
     r"refinery train-(perplexity|toxicity) ": "data sets that are not at hand: tests/pipelines/training",
 }
 

@@ -230,6 +230,7 @@ OPT_OUT: Stage[OptOutParams] = Stage(
     check=check_opt_outs,
     files=list_files,
     libraries=("idna",),
+    concerns=("rights",),
     notes=(AS_OF,),
     reasons=(
         Reason("opt-out-host", "the host, or a domain above it, is on a list of hosts", "correct the list"),

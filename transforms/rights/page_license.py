@@ -134,6 +134,7 @@ PAGE_LICENSE: Stage[PageLicenseParams] = Stage(
     prepare=prepare_rule,
     files=class_files,
     asked_notes=asked_notes,
+    concerns=("rights",),
     reasons=(
         Reason("license-undeclared", "no licence is declared, with `undeclared: drop`", "set `undeclared: keep`"),
         Reason("license-denied", "the licence that the page declares is in `deny`", "take it out of `deny`"),

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from refinery.pipelines.commands.command_line import execute
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.audit.forging import FORGERIES, copy_of, seal_again
 from tests.pipelines.code_runs import make_code_inputs
-from tests.pipelines.inputs import run
+from tests.pipelines.inputs import ROOT, run
 from tests.pipelines.small_runs import OFF, rows
 from tests.sampling import one_commit_in_four, sampled
 
@@ -104,6 +106,23 @@ def test_a_number_of_the_funnel(corpus: Path, tmp_path: Path) -> None:
     verdict = audited(prefix, 0.1)
     assert not verdict.is_sound and not verdict.outcome.differing
     assert [finding.what for finding in verdict.faults] == ["another number of records"]
+
+
+def test_a_count_that_is_moved_to_another_reason(corpus: Path, tmp_path: Path) -> None:
+    """Sums stay, and rejects/ may have a sample alone: all records say why each is dropped."""
+    prefix = copy_of(corpus, tmp_path / "forged")
+
+    def edit(payload: dict[str, Any]) -> None:
+        row = next(row for row in payload["funnel"] if row["stage"] == "heuristics" and len(row["dropped"]) > 1)
+        one, other = sorted(row["dropped"])[:2]
+        for unit, count in (("documents", 1), ("bytes", 100)):
+            row["dropped"][one][unit] -= count
+            row["dropped"][other][unit] += count
+
+    edit_manifest(prefix, edit)
+    verdict = audited(prefix)
+    assert not verdict.is_sound and not verdict.outcome.differing
+    assert [finding.what for finding in verdict.faults] == ["another number of records"] * 2
 
 
 def test_samples(corpus: Path) -> None:
@@ -197,3 +216,20 @@ def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     capsys.readouterr()
     assert execute(["audit", str(prefix), "--sample", "1", "--workers", "0"]) == 1
     assert "! other tokens:" in capsys.readouterr().out
+
+
+@one_commit_in_four
+def test_processes_leave_no_warnings_behind(corpus: Path, tmp_path: Path) -> None:
+    """The command ends by itself, at once: what its processes shared must be given back by then."""
+    script = tmp_path / "audit.py"
+    script.write_text(
+        "import sys\n"
+        "if __name__ == '__main__':\n"
+        "    from refinery.pipelines.audit import audit\n"
+        "    from refinery.pipelines.commands.command_line import main\n"
+        "    audit.WORTH = 0\n"
+        f"    sys.argv = ['refinery', 'audit', {str(corpus)!r}, '--sample', '0.1', '--workers', '2']\n"
+        "    main()\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=ROOT, timeout=200)
+    assert "0 differ" in done.stdout and "leaked" not in done.stderr, done.stderr

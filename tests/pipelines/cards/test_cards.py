@@ -120,6 +120,7 @@ def test_the_european_summary(corpus: Path) -> None:
     source = card(corpus, "eu-summary")
     assert "less than 1 billion tokens" in source and "All 8 hosts are listed" in source
     assert source.count(TO_FILL) > 10
+    assert "text of web pages (source crawl), other text (source notes)" in source
     about = About(creator="A & B <x>", models="m-1", opt_outs="robots.txt of 2026-01-01\n# was asked", crawlers="none")
     filled = card(corpus, "eu-summary", about)
     assert filled.count(TO_FILL) == source.count(TO_FILL) - 4

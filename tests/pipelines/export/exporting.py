@@ -23,12 +23,20 @@ from refinery.pipelines.runners.runner import Runner
 
 
 def export(
-    corpus: Path, output: Path, format_: str, *, append: bool = False, runner: str = "local", **options: Any
+    corpus: Path,
+    output: Path,
+    format_: str,
+    *,
+    append: bool = False,
+    rewrite: bool = False,
+    runner: str = "local",
+    say: Any = None,
+    **options: Any,
 ) -> Any:
     """The manifest of an export that ran inside this process."""
     with Runner(runner, 0, quiet=True).open() as opened:
         made = ExportOptions(format_, **options)
-        return export_corpus(corpus, output, made, opened, append, say=lambda line: None)
+        return export_corpus(corpus, output, made, opened, append, rewrite, say=say or (lambda line: None))
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

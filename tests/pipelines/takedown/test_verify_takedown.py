@@ -12,6 +12,7 @@ import pytest
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import read_manifest, seal, unseal
+from refinery.loader.format.removals import REMOVALS_SCHEMA, write_removals
 from refinery.loader.format.takedown import REMOVED_SCHEMA, write_rows
 from refinery.loader.parquet import batches as parquet_batches
 from refinery.loader.storage.open_store import open_store
@@ -95,6 +96,26 @@ def test_a_document_that_is_listed_and_still_there(made: Path, tmp_path: Path) -
     edit_listing(prefix, lambda listed: listed[0].update(there))
     failures = verify(str(prefix), decode=False).failures
     assert any("rows of what a takedown lists as removed" in failure for failure in failures), failures
+
+
+def test_a_removal_in_favour_of_what_went(made: Path, tmp_path: Path) -> None:
+    """Every row of removals/ leads to a document that is there: not to one that a takedown took out."""
+    prefix = copy(made, tmp_path)
+    gone = next(row["id"] for row in pq.read_table(prefix / REMOVED).to_pylist() if row["split"])
+    (path,) = sorted((prefix / "removals").glob("*"))
+    removed = pq.read_table(path).to_pylist()
+    next(row for row in removed if row["reason"] == "near-duplicate")["kept_id"] = gone
+    path.unlink()
+    write_removals(path, [pa.Table.from_pylist(removed, schema=REMOVALS_SCHEMA)])
+
+    def describe(payload: dict[str, Any]) -> None:
+        for file in payload["files"]:
+            if file["path"].startswith("removals/"):
+                file |= checksums(path)._asdict()
+
+    edit(prefix, describe)
+    failures = verify(str(prefix), decode=False).failures
+    assert any("1 kept documents were taken out" in failure for failure in failures), failures
 
 
 def test_a_listing_with_other_counts(made: Path, taken: Place, tmp_path: Path) -> None:
