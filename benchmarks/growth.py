@@ -23,9 +23,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -66,42 +67,40 @@ def texts_of(path: Path | None) -> list[str]:
         return [json.loads(line)["text"] for line in lines]
 
 
-def documents(path: Path | None, characters: int) -> Iterator[str]:
-    """Texts of that many characters together: those given, then these with their words shuffled, again and again."""
-    texts = texts_of(path)
-    cut = [text[at : at + CUT] for text in texts for at in range(0, len(text), CUT)]
-    rng = np.random.default_rng(0)
-    made, copy = 0, 0
-    while True:
-        for text in cut:
+def one_copy(path: Path | None, folder: Path, copy: int, most: int) -> int:
+    """Write one copy of the documents as files of a folder, up to `most` characters: copy 0 as they are, every other
+    one with the words of each document in another order. Returns how many documents that is."""
+    rng = np.random.default_rng(copy)
+    texts = [text[at : at + CUT] for text in texts_of(path) for at in range(0, len(text), CUT)]
+    count, made, held = 0, 0, PART
+    with ExitStack() as stack:
+        for text in texts:
+            if held >= PART:
+                stack.close()
+                raw = stack.enter_context((folder / f"copy-{copy:05d}-{count:07d}.jsonl.zst").open("wb"))
+                out = stack.enter_context(zstandard.ZstdCompressor(level=1).stream_writer(raw))
+                held = 0
             words = text.split(" ")
             if copy:
                 rng.shuffle(words)
-            yield " ".join(words)
-            made += len(text)
-            if made >= characters:
-                return
-        copy += 1
+            url = f"https://host{count % 997}.example/{copy}/{count}"
+            out.write(json.dumps({"text": " ".join(words), "url": url}).encode() + b"\n")
+            count, made, held = count + 1, made + len(text), held + len(text)
+            if made >= most:
+                break
+    return count
 
 
 def write_corpus(path: Path | None, characters: int, folder: Path) -> int:
-    """The documents as files of a folder; how many they are. What is there already is kept."""
+    """Documents of that many characters as files of a folder; how many they are. What is there already is kept."""
     done = folder / "done"
     if done.exists():
         return int(done.read_text())
     folder.mkdir(parents=True, exist_ok=True)
-    count, held = 0, PART
-    with ExitStack() as stack:
-        for text in documents(path, characters):
-            if held >= PART:
-                stack.close()
-                raw = stack.enter_context((folder / f"part-{count:08d}.jsonl.zst").open("wb"))
-                out = stack.enter_context(zstandard.ZstdCompressor(level=1).stream_writer(raw))
-                held = 0
-            url = f"https://host{count % 997}.example/{count}"
-            out.write(json.dumps({"text": text, "url": url}).encode() + b"\n")
-            held += len(text)
-            count += 1
+    whole = sum(map(len, texts_of(path)))
+    left = [characters - copy * whole for copy in range(-(-characters // whole))]
+    with ProcessPoolExecutor() as pool:
+        count = sum(pool.map(partial(one_copy, path, folder), range(len(left)), left))
     done.write_text(str(count))
     return count
 

@@ -35,6 +35,7 @@ from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.rows import Key, Row, key_of
 from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.deduplicate import list_parts
+from refinery.transforms.dedup.verdicts import part_name
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 
 REPORT = "report.json"
@@ -115,7 +116,7 @@ class Attribution:
             parts = write_families(found, self.compared, self.place.work_store, folder)
         verdicts = self._run(folder, parts)
         for part in parts:
-            answers = read_decided(self.place.work_store, part, verdicts[part.signatures.rpartition("/")[2]])
+            answers = read_decided(self.place.work_store, part, verdicts[part_name(part.signatures)])
             self.decided |= {each.key: each for each in answers}
 
     def _run(self, folder: str, parts: Sequence[PartFiles]) -> Mapping[str, str]:
@@ -137,7 +138,7 @@ class Attribution:
             work.steps.append(dedup_step(pipeline, lists))
 
         report = self.place.run_job(folder, build, FIRST_JOB + self.rounds, work)
-        return {part["path"].rpartition("/")[2]: f"{folder}/{part['path']}" for part in report["parts"]["verdicts"]}
+        return {part_name(part["path"]): f"{folder}/{part['path']}" for part in report["parts"]["verdicts"]}
 
 
 def read_records(part: PartFiles) -> Iterator[Key]:

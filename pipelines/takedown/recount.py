@@ -33,8 +33,8 @@ from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.rewrite import shuffled_meta
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.side_outputs import add_side_output
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
+from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.statistics.measure import COLUMNS, KIND, MergeStatistics, measure_shard
 from refinery.transforms.statistics.points import PUBLISHED
 from refinery.transforms.statistics.tally import Measured, Tally, measured_notes, unpack
