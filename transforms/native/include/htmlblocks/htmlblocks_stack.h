@@ -11,12 +11,16 @@ enum { MOST_OPEN = 512, MOST_EXTRAS = 64, MOST_BYTES = 1 << 30, MOST_BLOCKS = 1 
 enum { IN_LINK, IN_BOLD, IN_PRE, IN_MUTED, IN_ASIDE, IN_NOSCRIPT, IN_TEMPLATE, IN_HIDDEN, IN_LIST, IN_QUOTE, IN_TERM,
        IN_HEAD_CELL, IN_CODE, EFFECTS };
 
+/* white-space: what becomes of runs of spaces and line ends. */
+enum { SPACES_UNSET, SPACES_COLLAPSE, SPACES_LINES /* line ends stay */, SPACES_STAY };
+
 typedef struct {
     uint32_t hash, looks; /* of the name; of name and class */
     int kind, flags;
     int element;      /* its number, -1 while no text stands in it */
     int number;       /* ol: of its last item; li: its own until it is used; tr: of the row; td, th: in its row */
     int cells;        /* tr: begun so far */
+    int spaces;       /* what becomes of them: SPACES_... */
     uint32_t effects; /* bits of the effects */
     uint64_t groups, above; /* its own, and those of all elements around it */
 } Open;
@@ -28,7 +32,7 @@ typedef struct {
 } Extra;
 
 typedef struct {
-    const uint8_t *start, *at, *end, *last_source, *iframe_end; /* of the next </iframe> */
+    const uint8_t *start, *at, *end, *last_source, *iframe_end /* of the next </iframe> */, *spoken; /* behind the last text for screen readers */
     Open stack[MOST_OPEN];
     int depth, overflow, failed, extras, rows;
     int effects[EFFECTS], kinds[E_KINDS];
@@ -40,7 +44,10 @@ typedef struct {
     /* The block that is being read. */
     int32_t block[B_COLUMNS];
     uint8_t near[GROUPS];
-    int open, space, newline, tabs, joint; /* joint: an inline element was closed and another opened here */
+    int open, space, newline, tabs, joint; /* space 2: with a line end; joint: an inline element was closed and another opened here */
+    /* spaces: as of Open; pad: spaces that indent the line; gap: the last one was collapsible; broken: a block ended by
+     * line breaks; piece: characters of the last inline element; wide, letter: the last character is. */
+    int spaces, pad, gap, broken, piece, wide, letter;
     int images, inputs, links, rule, indent;
     char indentation[MOST_INDENT];
     uint32_t word, whole;
@@ -164,8 +171,8 @@ static void open_block(State *s)
     s->space = s->newline = s->tabs = s->joint = 0;
     s->images = s->inputs = s->links = s->rule = 0;
     s->whole = 2166136261u;
-    s->run = s->run_upper = s->last_type = 0;
-    if (s->effects[IN_PRE] && reserve(&s->out, MOST_INDENT)) {
+    s->run = s->run_upper = s->last_type = s->wide = 0;
+    if (s->indent > 0 && reserve(&s->out, MOST_INDENT)) {
         memcpy(s->out.data + s->out.size, s->indentation, (size_t)s->indent);
         s->out.size += (size_t)s->indent;
     }
@@ -175,7 +182,7 @@ static void open_block(State *s)
 /* Ends the block that is being read, if one is. */
 static void flush(State *s)
 {
-    s->joint = 0;
+    s->joint = s->pad = s->broken = 0;
     s->indent = 0;
     if (!s->open) {
         s->links = 0;
@@ -216,6 +223,7 @@ static void push(State *s, const Open *open)
     Open *top = &s->stack[s->depth];
     *top = *open;
     top->element = -1;
+    top->spaces = s->spaces = open->spaces ? open->spaces : s->spaces;
     top->above = s->depth ? s->stack[s->depth - 1].above | s->stack[s->depth - 1].groups : 0;
     s->names[top->hash % NAME_COUNTS]++;
     s->kinds[top->kind]++;
@@ -234,10 +242,13 @@ static void end_effects(State *s, Open *open)
     open->effects = open->hash = 0;
 }
 
+/* Whether text is left out where the page is being read. */
+static inline int is_quiet(const State *s) { return s->effects[IN_MUTED] || s->effects[IN_ASIDE]; }
+
 static void pop(State *s)
 {
     Open *top = &s->stack[s->depth - 1];
-    if (top->flags & BLOCK)
+    if (top->flags & BLOCK && !is_quiet(s))
         flush(s);
     if (top->hash)
         end_effects(s, top);
@@ -246,6 +257,7 @@ static void pop(State *s)
         element[N_LAST] = s->block_count;
     }
     s->depth--;
+    s->spaces = s->depth ? s->stack[s->depth - 1].spaces : SPACES_UNSET;
 }
 
 static void pop_to(State *s, int level)

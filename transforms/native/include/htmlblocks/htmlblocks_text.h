@@ -127,21 +127,66 @@ static inline size_t encode(uint32_t c, uint8_t *out)
            out[2] = (uint8_t)(0x80 | (c >> 6 & 63)), out[3] = (uint8_t)(0x80 | (c & 63)), 4;
 }
 
-/* A space comes: at most one is written, and none at a line's start; in preformatted text all are. */
+/* A line ends inside a block; a second one ends the block. */
+static void put_break(State *s)
+{
+    if (s->open && s->newline) {
+        flush(s);
+        s->broken = s->gap = 1;
+    } else if (s->open) {
+        end_run(s);
+        s->newline = s->gap = 1;
+        s->pad = 0;
+        s->block[B_BREAKS]++;
+    } else if (s->broken) {
+        s->indent = 0;
+        s->gap = 1;
+    }
+}
+
+/* A space comes. At most one is written, and none at a line's start, but for those that CSS collapses never: behind a
+ * line break they indent the line, as in poems and in code without <pre>. In preformatted text all stay. */
 static inline void put_space(State *s, uint8_t c)
 {
     if (s->open)
         end_run(s);
-    if (!s->effects[IN_PRE]) {
-        s->space = 1;
+    if (s->spaces < SPACES_STAY) {
+        if (s->spaces == SPACES_LINES && c == '\n') {
+            put_break(s);
+            return;
+        }
+        s->space = c == '\n' || s->space == 2 ? 2 : 1;
+        const int shown = c >= 0x80 || !s->gap;
+        s->gap = c < 0x80;
+        if (s->open && s->newline && shown && s->pad < MOST_INDENT)
+            s->pad++;
+        else if (!s->open && s->broken && shown && s->indent < MOST_INDENT)
+            s->indentation[s->indent++] = ' ';
     } else if (s->open) {
         if (c != '\r')
             s->out.data[s->out.size++] = c == '\n' || c == '\t' ? c : ' ';
     } else if (c == '\n') {
         s->indent = 0;
-    } else if (s->indent < MOST_INDENT && (c == ' ' || c == '\t')) {
-        s->indentation[s->indent++] = (char)c;
+    } else if (s->indent < MOST_INDENT && c != '\r') {
+        s->indentation[s->indent++] = c == '\t' ? '\t' : ' ';
     }
+}
+
+/* Whether a character is as wide as an ideograph: CSS Text 3, section 4.1.3, takes a line end between two of them away. */
+static inline int is_wide(const uint8_t *bytes, size_t size, int type)
+{
+    return type == IDEOGRAPH || type == WIDE_STOP
+           || (size == 3 && (bytes[0] == 0xE3 || (bytes[0] == 0xEF && bytes[1] >= 0xBC)));
+}
+
+/* Whether the elements whose border is here are two things, though no space is between them. */
+static inline int is_border(const State *s, int type)
+{
+    if (s->joint != 2 || !s->run || s->effects[IN_PRE] || s->effects[IN_CODE])
+        return 0;
+    if (s->last_type == 0)
+        return type <= DIGIT || type == LETTER || type == SYLLABLE;
+    return s->last_type == 1 && type == UPPER && s->run > 3; /* "said.It", not "U.S." */
 }
 
 /* One visible character. There is room for it and for what stands before it. */
@@ -167,14 +212,20 @@ static inline void put(State *s, const uint8_t *bytes, size_t size, int type)
         end_run(s);
     } else if (s->newline) {
         s->out.data[s->out.size++] = '\n';
+        memset(s->out.data + s->out.size, ' ', (size_t)s->pad);
+        s->out.size += (size_t)s->pad;
         end_run(s);
     } else if (s->space) {
-        s->out.data[s->out.size++] = ' ';
-    } else if (s->joint == 2 && s->run && type <= DIGIT && s->last_type == 0) {
+        if (s->space == 1 || !s->wide || !is_wide(bytes, size, type))
+            s->out.data[s->out.size++] = ' ';
+    } else if (is_border(s, type)) {
         s->out.data[s->out.size++] = ' ';
         end_run(s);
     }
-    s->newline = s->space = s->joint = 0;
+    s->newline = s->space = s->joint = s->pad = s->broken = 0;
+    s->wide = is_wide(bytes, size, type);
+    s->letter = type == LOWER || type == UPPER || type >= LETTER;
+    s->piece++;
     int32_t *b = s->block;
     int weight = 1;
     switch (type) {
@@ -298,7 +349,7 @@ static size_t reference(const uint8_t *at, const uint8_t *end, uint8_t *text, co
 /* Text of the page from `at` to `end`; `literal`: without references. */
 static void text_between(State *s, const uint8_t *at, const uint8_t *end, int literal)
 {
-    if (!reserve(&s->out, 2 * (size_t)(end - at) + 256)) {
+    if (!reserve(&s->out, 2 * (size_t)(end - at) + 2 * MOST_INDENT + 256)) {
         s->failed = 1;
         return;
     }
