@@ -128,7 +128,8 @@ def parse_page(html: str | bytes, url: str, most: int = MOST_BLOCKS) -> Page:
 def features(page: Page, said: bytes) -> NDArray[np.float32]:
     """The features of each block: float32, blocks x features.
 
-    said: int32, blocks x 3: the sum of the weights of its words, how many words it has, the lowest weight.
+    said: int32, blocks x 4: the sum of the weights of its words, how many words it has, the lowest weight, how many
+    have a weight.
     """
     arrays = page.arrays
     given = (arrays.blocks, arrays.groups, arrays.elements, said, arrays.values, arrays.titles, arrays.source)

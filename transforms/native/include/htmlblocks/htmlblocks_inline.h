@@ -23,10 +23,10 @@ static int is_formatting(const uint8_t *name, size_t size)
     return element && (element->flags & FORMAT) && element->kind != E_A;
 }
 
-/* Whether the tag at s->at has text before it, formatting aside. */
+/* Whether the tag that is being read has text before it, formatting aside. */
 static int text_before(const State *s)
 {
-    const uint8_t *at = s->at;
+    const uint8_t *at = s->tag;
     if (!s->open)
         return 0;
     for (int steps = 0; steps < 4; steps++) {
@@ -146,7 +146,8 @@ static uint32_t flags_here(const State *s, const Element *element, uint32_t flag
 static int is_spoken(Value class)
 {
     static const char *const words[] = {"sr-only", "sronly", "visually-hidden", "visuallyhidden", "visually_hidden",
-                                        "screen-reader", "screenreader", "offscreen", "off-screen", "hiddenvisually"};
+                                        "screen-reader", "screenreader", "offscreen", "off-screen", "hiddenvisually",
+                                        "clipped"};
     for (size_t w = 0; class.at && class.size <= MOST_CLASS && w < sizeof words / sizeof *words; w++) {
         const size_t size = strlen(words[w]);
         for (size_t i = 0; i + size <= class.size; i++)
@@ -171,14 +172,33 @@ static int spoken_next(const State *s, const uint8_t *at)
     return is_spoken(values[A_CLASS]);
 }
 
+/* The characters from `at` to `end`, at most NEAR_END, without tags and the spaces around. */
+static size_t plain(const uint8_t *at, const uint8_t *end, uint8_t *out)
+{
+    size_t size = 0;
+    while (at < end) {
+        if (*at == '<') {
+            const uint8_t *stop = memchr(at, '>', (size_t)(end - at));
+            at = stop ? stop + 1 : end;
+        } else if (size > 0 || !is_space(*at)) {
+            out[size++] = *at++;
+        } else {
+            at++;
+        }
+    }
+    while (size > 0 && is_space(out[size - 1]))
+        size--;
+    return size;
+}
+
 /* Whether the text of an element with aria-hidden is said again right beside it: for screen readers, or word by word. */
 static int has_twin(const State *s, const uint8_t *content, const uint8_t *name, size_t size)
 {
     if (s->spoken && s->open) {
         const uint8_t *at = s->spoken;
-        while (at < s->at && is_space(*at))
+        while (at < s->tag && is_space(*at))
             at++;
-        if (at == s->at)
+        if (at == s->tag)
             return 1;
     }
     const uint8_t *close = near_end_tag(s, content, name, size);
@@ -187,16 +207,20 @@ static int has_twin(const State *s, const uint8_t *content, const uint8_t *name,
     const uint8_t *next = behind_tag(s, close);
     if (spoken_next(s, next))
         return 1;
-    const size_t length = (size_t)(close - content);
-    if (length < SHORTEST_TWIN || memchr(content, '<', length))
+    uint8_t said[NEAR_END], again[NEAR_END];
+    const size_t length = plain(content, close, said);
+    if (length < SHORTEST_TWIN)
         return 0;
-    if (s->open && s->at > s->start && s->at[-1] == '>' && s->out.size - (size_t)s->block[B_START] >= length
-        && !memcmp(s->out.data + s->out.size - length, content, length))
+    if (s->open && s->tag > s->start && s->tag[-1] == '>' && s->out.size - (size_t)s->block[B_START] >= length
+        && !memcmp(s->out.data + s->out.size - length, said, length))
         return 1;
     if (s->end - next < 3 || *next != '<' || !letter_of(next[1]))
         return 0;
-    const uint8_t *other = behind_tag(s, next);
-    return (size_t)(s->end - other) > length && other[length] == '<' && !memcmp(other, content, length);
+    const uint8_t *end = next + 1;
+    while (end < s->end && !is_name_end(*end))
+        end++;
+    const uint8_t *other = behind_tag(s, next), *stop = near_end_tag(s, other, next + 1, (size_t)(end - next - 1));
+    return stop && plain(other, stop, again) == length && !memcmp(said, again, length);
 }
 
 /* Whether a link is the sign beside a heading that has its address: "#" and the like, no letter and no digit. */

@@ -116,7 +116,8 @@ static const struct {
     {"respond", G_COMMENT}, {"related", G_RELATED}, {"recommend", G_RELATED}, {"similar", G_RELATED},
     {"upsell", G_RELATED}, {"cross", G_RELATED}, {"also", G_RELATED}, {" more ", G_RELATED}, {"see also", G_RELATED},
     {"readmore", G_RELATED}, {"popular", G_LATEST}, {"trending", G_LATEST}, {"recent", G_LATEST},
-    {"latest", G_LATEST}, {"share", G_SHARE}, {"sharing", G_SHARE}, {"social", G_SHARE}, {"follow", G_SHARE},
+    {"latest", G_LATEST}, {"ticker", G_LATEST}, {"breaking", G_LATEST},
+    {"newsline", G_LATEST}, {"lenta", G_LATEST}, {"novost", G_LATEST}, {"share", G_SHARE}, {"sharing", G_SHARE}, {"social", G_SHARE}, {"follow", G_SHARE},
     {"twitter", G_SHARE}, {"facebook", G_SHARE}, {" ad ", G_AD}, {" ads ", G_AD}, {"advert", G_AD},
     {"sponsor", G_AD}, {"promo", G_AD}, {"outbrain", G_AD}, {"taboola", G_AD}, {"affiliate", G_AD},
     {"cookie", G_COOKIE}, {"consent", G_COOKIE}, {"gdpr", G_COOKIE}, {"privacy", G_COOKIE}, {"onetrust", G_COOKIE},
@@ -146,7 +147,8 @@ static const struct {
     {"figure", G_CAPTION}, {"image", G_CAPTION}, {" img ", G_CAPTION}, {"photo", G_CAPTION}, {"media", G_CAPTION},
     {"video", G_CAPTION}, {" toc", G_TOC}, {"contents", G_TOC}, {"code", G_CODE}, {"highlight", G_CODE},
     {"snippet", G_CODE}, {"syntax", G_CODE}, {"hidden", G_HIDDEN}, {" hide", G_HIDDEN}, {" sr only", G_HIDDEN},
-    {"visually", G_HIDDEN}, {"screen reader", G_HIDDEN}, {"invisible", G_HIDDEN}, {"skip", G_HIDDEN},
+    {"visually", G_HIDDEN}, {"screen reader", G_HIDDEN}, {"screenreader", G_HIDDEN}, {"sronly", G_HIDDEN},
+    {"offscreen", G_HIDDEN}, {"off screen", G_HIDDEN}, {"clipped", G_HIDDEN}, {"invisible", G_HIDDEN}, {"skip", G_HIDDEN},
     {"print", G_HIDDEN}, {"quote", G_QUOTE}, {"signature", G_SIGNATURE}, {" sig ", G_SIGNATURE},
     {"reply", G_ACTION}, {"action", G_ACTION}, {"button", G_ACTION}, {"btn", G_ACTION}, {" cta", G_ACTION},
     {" like", G_ACTION}, {" vote", G_ACTION}, {"toolbar", G_ACTION}, {"control", G_ACTION}, {" tab ", G_TAB},
@@ -162,7 +164,7 @@ static const struct {
     {"hours", G_CONTACT},
 };
 
-/* Words of texts that are about the site: English, German, French, Spanish. Looked up word by word, in lower case. */
+/* Words of texts that are about the site, in languages with spaces. Looked up word by word, in small letters. */
 static const char *const SITE_WORDS[] = {
     "copyright", "cookie", "cookies", "privacy", "terms", "subscribe", "newsletter", "login", "register", "share",
     "tweet", "follow", "facebook", "twitter", "instagram", "linkedin", "pinterest", "whatsapp", "youtube", "comments",
@@ -175,6 +177,26 @@ static const char *const SITE_WORDS[] = {
     "confidentialit", "contacto", "compartir", "comentarios", "suscribirse", "privacidad", "read", "more", "see",
     "show", "view", "all", "updated", "published", "posted", "author", "tags", "category", "categories", "popular",
     "trending", "latest", "recommended", "stock", "quantity", "buy", "price", "sale", "reviews", "rating", "stars",
+    /* Italian, Portuguese, Dutch, Polish, Turkish, Indonesian */
+    "condividi", "commenti", "cerca", "accedi", "iscriviti", "pubblicit", "leggi", "correlati", "compartilhar",
+    "entrar", "publicidade", "relacionadas", "pesquisa", "delen", "reacties", "zoeken", "inloggen", "lees", "udost",
+    "komentarze", "szukaj", "zaloguj", "reklama", "czytaj", "payla", "yorum", "yorumlar", "reklam", "oku", "haberler",
+    "bagikan", "komentar", "cari", "masuk", "iklan", "terkait", "selengkapnya", "baca",
+    /* Russian, Ukrainian, Bulgarian, Greek */
+    "поделиться", "комментарии", "комментарий", "комментировать", "поиск", "войти", "вход", "регистрация", "подписаться",
+    "подписка", "подпишитесь", "реклама", "рекламы", "читайте", "читать", "также", "главная", "меню", "новости", "рубрики",
+    "теме", "популярное", "контакты", "редакция", "правила", "соглашение", "конфиденциальности", "защищены", "перепечатке",
+    "коментарі", "пошук", "підписатися", "увійти", "новини", "головна", "читайте", "також", "споделяне", "коментари",
+    "търсене", "начало", "още", "σχόλια", "αναζήτηση", "σύνδεση", "εγγραφή", "διαβάστε", "ειδήσεις", "αρχική",
+    /* Arabic, Persian, Urdu, Hebrew */
+    "مشاركة", "شارك", "تعليقات", "تعليق", "التعليقات", "بحث", "البحث", "تسجيل", "الدخول", "اشترك", "الاشتراك", "إعلان",
+    "الرئيسية", "القائمة", "المزيد", "اقرأ", "أيضا", "الأخبار", "أخبار", "اتصل", "الخصوصية", "محفوظة", "الحقوق",
+    "نظرات", "نظر", "جستجو", "ورود", "عضویت", "اشتراک", "تبلیغات", "صفحه", "اخبار", "بیشتر", "مرتبط", "تماس", "حقوق",
+    "תגובות", "שתף", "שיתוף", "חיפוש", "התחברות", "הרשמה", "פרסומת", "חדשות", "עוד", "צור", "קשר", "תפריט", "זכויות",
+    /* Hindi, Bengali, Korean */
+    "शेयर", "टिप्पणी", "खोजें", "लॉगिन", "विज्ञापन", "समाचार", "संपर्क", "होम", "पढ़ें", "संबंधित", "শেয়ার", "মন্তব্য", "বিজ্ঞাপন",
+    "খবর", "যোগাযোগ", "আরও", "공유", "댓글", "검색", "로그인", "회원가입", "구독", "광고", "뉴스", "메뉴", "더보기", "기사", "문의",
+    "이용약관", "개인정보처리방침", "무단전재",
 };
 
 static inline uint32_t name_hash(const uint8_t *name, size_t size)

@@ -5,7 +5,7 @@
 
 #include "htmlblocks_output.h"
 
-enum { MOST_OPEN = 512, MOST_EXTRAS = 64, MOST_BYTES = 1 << 30, MOST_BLOCKS = 1 << 27, NAME_COUNTS = 4096, NEAR = 48, MOST_INDENT = 200 };
+enum { MOST_OPEN = 512, MOST_EXTRAS = 64, MOST_BYTES = 1 << 30, MOST_BLOCKS = 1 << 27, NAME_COUNTS = 4096, NEAR = 48, MOST_INDENT = 200, MOST_SHORTCODES = 16 };
 
 /* What an open element does until it is closed. */
 enum { IN_LINK, IN_BOLD, IN_PRE, IN_MUTED, IN_ASIDE, IN_NOSCRIPT, IN_TEMPLATE, IN_HIDDEN, IN_LIST, IN_QUOTE, IN_TERM,
@@ -32,7 +32,8 @@ typedef struct {
 } Extra;
 
 typedef struct {
-    const uint8_t *start, *at, *end, *last_source, *iframe_end /* of the next </iframe> */, *spoken; /* behind the last text for screen readers */
+    const uint8_t *start, *at, *end, *last_source, *iframe_end /* of the next </iframe> */, *spoken /* behind the last text for screen readers */,
+        *tag; /* where the start tag begins that is being read */
     Open stack[MOST_OPEN];
     int depth, overflow, failed, extras, rows;
     int effects[EFFECTS], kinds[E_KINDS];
@@ -46,12 +47,15 @@ typedef struct {
     uint8_t near[GROUPS];
     int open, space, newline, tabs, joint; /* space 2: with a line end; joint: an inline element was closed and another opened here */
     /* spaces: as of Open; pad: spaces that indent the line; gap: the last one was collapsible; broken: a block ended by
-     * line breaks; piece: characters of the last inline element; wide, letter: the last character is. */
-    int spaces, pad, gap, broken, piece, wide, letter;
+     * line breaks; piece: characters of the last inline element; wide, letter: the last character is; clause: letters in
+     * a row, of scripts without spaces. */
+    int spaces, pad, gap, broken, piece, wide, letter, clause;
     int images, inputs, links, rule, indent;
     char indentation[MOST_INDENT];
-    uint32_t word, whole;
-    int word_size, run, run_upper, run_digits, last_type;
+    uint32_t word, whole, shortcodes[MOST_SHORTCODES]; /* names of the last ones that were opened */
+    unsigned shortcode_count;
+    int word_size, run, run_upper, run_digits;
+    int last_type; /* 0: letter or digit, 1: stop, 2: colon, 3: other, 4: a stop that has been counted */
 } State;
 
 static void begin(State *s) { s->word = 2166136261u; }
@@ -104,6 +108,7 @@ static inline void end_letters(State *s)
 static inline void end_run(State *s)
 {
     end_letters(s);
+    s->clause = 0;
     if (!s->run)
         return;
     s->block[B_WORDS]++;
@@ -171,7 +176,7 @@ static void open_block(State *s)
     s->space = s->newline = s->tabs = s->joint = 0;
     s->images = s->inputs = s->links = s->rule = 0;
     s->whole = 2166136261u;
-    s->run = s->run_upper = s->last_type = s->wide = 0;
+    s->run = s->run_upper = s->last_type = s->wide = s->clause = 0;
     if (s->indent > 0 && reserve(&s->out, MOST_INDENT)) {
         memcpy(s->out.data + s->out.size, s->indentation, (size_t)s->indent);
         s->out.size += (size_t)s->indent;
@@ -197,7 +202,7 @@ static void flush(State *s)
         s->out.size--;
     b[B_END] = (int32_t)s->out.size;
     b[B_WHOLE] = (int32_t)s->whole;
-    b[B_FLAGS] |= (s->last_type == 1 ? F_END : 0) | (s->last_type == 2 ? F_COLON : 0);
+    b[B_FLAGS] |= (s->last_type == 1 || s->last_type == 4 ? F_END : 0) | (s->last_type == 2 ? F_COLON : 0);
     if (b[B_END] > b[B_START] && s->out.data[b[B_END] - 1] == '?')
         b[B_FLAGS] |= F_QUESTION;
     s->last_source = s->at;

@@ -242,6 +242,7 @@ static void start_tag(State *s, const uint8_t *name, size_t size)
     Value values[ATTRIBUTES];
     int self_closing;
     const uint8_t *behind = read_attributes(name + size, s->end, values, &self_closing);
+    s->tag = s->at;
     const Style style = style_of(values[A_STYLE]);
     /* An element that the standard does not know is a component if its name has a hyphen. */
     uint32_t flags = element ? (uint32_t)element->flags : memchr(name, '-', size) ? BLOCK | SOFT : 0;

@@ -4,93 +4,10 @@
 #define REFINERY_HTMLBLOCKS_TEXT_H
 
 #include "htmlblocks_stack.h"
+#include "htmlblocks_characters.h"
+#include "htmlblocks_shortcodes.h"
 
-enum { SPACE, LOWER, UPPER, DIGIT, STOP, COLON, COMMA, QUOTE, SYMBOL, MONEY, LETTER, IDEOGRAPH, NO_SPACES, SYLLABLE,
-       INVISIBLE, OTHER, WIDE_STOP };
-
-static int type_of(uint32_t c)
-{
-    if (c < 0x80) {
-        if (c >= 'a' && c <= 'z')
-            return LOWER;
-        if (c >= 'A' && c <= 'Z')
-            return UPPER;
-        if (c >= '0' && c <= '9')
-            return DIGIT;
-        switch (c) {
-        case ' ': case '\t': case '\n': case '\r': case '\f':
-            return SPACE;
-        case '.': case '!': case '?':
-            return STOP;
-        case ':':
-            return COLON;
-        case ',': case ';':
-            return COMMA;
-        case '"': case '\'': case ')': case ']':
-            return QUOTE;
-        case '$':
-            return MONEY;
-        case '-': case '(': case '[': case '%':
-            return OTHER;
-        default:
-            return c < 32 || c == 127 ? INVISIBLE : SYMBOL;
-        }
-    }
-    if (c < 0x250) {
-        if (c == 0xA0 || c == 0x85)
-            return SPACE;
-        if (c < 0xA0 || c == 0xAD)
-            return INVISIBLE;
-        if (c >= 0xA2 && c <= 0xA5)
-            return MONEY;
-        if (c < 0xC0)
-            return c == 0xBB ? QUOTE : c == 0xAA || c == 0xB5 || c == 0xBA ? LETTER : SYMBOL;
-        return c < 0xDF && c != 0xD7 ? UPPER : c >= 0x100 && c < 0x180 && !(c & 1) ? UPPER : LETTER;
-    }
-    if (c < 0x2000) {
-        if ((c >= 0x391 && c <= 0x3A9) || (c >= 0x400 && c <= 0x42F))
-            return UPPER;
-        if (c == 0x61F || c == 0x6D4 || c == 0x964 || c == 0x965 || c == 0x589 || c == 0x1362)
-            return STOP;
-        if (c == 0x60C || c == 0x61B)
-            return COMMA;
-        if ((c >= 0xE00 && c < 0xF00) || (c >= 0x1000 && c < 0x10A0) || (c >= 0x1780 && c < 0x1800))
-            return NO_SPACES;
-        return c == 0x1680 ? SPACE : LETTER;
-    }
-    if (c < 0x2E80) {
-        if (c <= 0x200A || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F)
-            return SPACE;
-        if (c <= 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F))
-            return INVISIBLE;
-        if (c == 0x2026 || c == 0x203D)
-            return STOP;
-        if ((c >= 0x2018 && c <= 0x201F) || c == 0x203A)
-            return QUOTE;
-        if (c >= 0x20A0 && c <= 0x20CF)
-            return MONEY;
-        if (c >= 0x2010 && c <= 0x2015)
-            return OTHER;
-        return c >= 0x2C00 ? LETTER : SYMBOL;
-    }
-    if (c == 0x3000)
-        return SPACE;
-    if (c == 0x3002 || c == 0xFF01 || c == 0xFF1F || c == 0xFF0E)
-        return WIDE_STOP;
-    if (c == 0x3001 || c == 0xFF0C || c == 0xFF1B || c == 0xFF1A)
-        return COMMA;
-    if (c < 0x3040)
-        return c < 0x3005 ? OTHER : QUOTE;
-    if (c < 0xA000)
-        return IDEOGRAPH;
-    if (c >= 0xAC00 && c <= 0xD7AF)
-        return SYLLABLE;
-    if ((c >= 0xF900 && c <= 0xFAFF) || (c >= 0xFF66 && c <= 0xFF9D) || (c >= 0x20000 && c < 0x40000))
-        return IDEOGRAPH;
-    if (c == 0xFEFF || (c >= 0xFE00 && c <= 0xFE0F) || (c >= 0xE000 && c < 0xF900))
-        return INVISIBLE;
-    return c >= 0x1F000 && c < 0x1FB00 ? SYMBOL : LETTER;
-}
+enum { LONG_CLAUSE = 40 /* letters of a script without spaces and stops */ };
 
 static uint8_t ascii_types[128];
 
@@ -189,6 +106,18 @@ static inline int is_border(const State *s, int type)
     return s->last_type == 1 && type == UPPER && s->run > 3; /* "said.It", not "U.S." */
 }
 
+/* Greek and Cyrillic capitals as small letters; what else there is stays. */
+static void in_small_letters(const uint8_t *bytes, size_t size, uint8_t *small)
+{
+    memcpy(small, bytes, size);
+    if (size != 2)
+        return;
+    const uint32_t c = (uint32_t)(bytes[0] & 31) << 6 | (bytes[1] & 63);
+    const uint32_t more = (c >= 0x391 && c <= 0x3A9) || (c >= 0x410 && c <= 0x42F) ? 32 : c >= 0x400 && c < 0x410 ? 80 : 0;
+    small[0] = (uint8_t)(0xC0 | (c + more) >> 6);
+    small[1] = (uint8_t)(0x80 | ((c + more) & 63));
+}
+
 /* One visible character. There is room for it and for what stands before it. */
 static inline void put(State *s, const uint8_t *bytes, size_t size, int type)
 {
@@ -244,10 +173,11 @@ static inline void put(State *s, const uint8_t *bytes, size_t size, int type)
     case STOP:
         s->last_type = 1;
         break;
-    case WIDE_STOP:
+    case WIDE_STOP: case NARROW_STOP:
         b[B_SENTENCES]++;
-        weight = 3;
-        s->last_type = 1;
+        weight = type == WIDE_STOP ? 3 : 1;
+        s->last_type = 4;
+        s->clause = 0;
         break;
     case COLON:
         b[B_COMMAS]++;
@@ -274,17 +204,23 @@ static inline void put(State *s, const uint8_t *bytes, size_t size, int type)
     default:
         b[B_SYMBOLS] += type == SYMBOL;
         s->last_type = type == NO_SPACES ? 0 : 3;
+        /* Thai and Lao have no stops: a clause is so long, a title and an item of a menu are not. */
+        if (type == NO_SPACES && ++s->clause == LONG_CLAUSE)
+            b[B_SENTENCES]++;
     }
     b[B_SIZE] += weight;
-    if (type == IDEOGRAPH || type == NO_SPACES) {
+    if (type == IDEOGRAPH || type == NO_SPACES || type == WIDE_STOP || type == NARROW_STOP) {
         if (b[B_SIZE] / 5 != (b[B_SIZE] - weight) / 5)
             b[B_WORDS]++;
     } else {
         s->run++;
     }
     if (type == LOWER || type == UPPER || type >= LETTER) {
+        uint8_t small[4];
+        if (type == UPPER)
+            size == 1 ? (void)(small[0] = bytes[0] | 32) : in_small_letters(bytes, size, small);
         for (size_t i = 0; i < size; i++) {
-            const uint8_t c = type == UPPER && size == 1 ? bytes[i] | 32 : bytes[i];
+            const uint8_t c = type == UPPER ? small[i] : bytes[i];
             s->word = (s->word ^ c) * 16777619u;
             s->whole = (s->whole ^ c) * 16777619u;
         }
@@ -378,6 +314,14 @@ static void text_between(State *s, const uint8_t *at, const uint8_t *end, int li
                 continue;
             }
             size = 1;
+        }
+        if (c == '[' && !literal && !s->effects[IN_PRE] && !s->effects[IN_CODE]) {
+            const uint8_t *stop = shortcode_end(s, at, end);
+            if (stop) {
+                put_space(s, ' ');
+                at = stop;
+                continue;
+            }
         }
         const int type = c < 0x80 ? ascii_types[c] : type_of(decode(at, end, &size));
         if (type == SPACE)
