@@ -21,6 +21,8 @@ MARKUP = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 WORD = re.compile(r"[A-Za-zÀ-ɏ]+(?:['’][a-z]+)?")
+# Spaces beside a sign that is no ASCII. Those at the ends of a piece stay, as between elements of a menu.
+SPACE = re.compile(r"(?<=[^\x00-\x7f\s]) +(?=\S)|(?<=\S) +(?=[^\x00-\x7f\s])")
 LETTERS_PER_SIGN = 3  # a Chinese word of two signs says what an English one of five or six letters does
 STOPS = str.maketrans({".": "。", ",": "，", "!": "！", "?": "？", ":": "：", ";": "；", "(": "（", ")": "）"})
 
@@ -58,7 +60,7 @@ def in_other_script(html: str, name: str) -> str | None:
     if choice % SHARE:
         return None
     script = list(SCRIPTS.values())[choice // SHARE % len(SCRIPTS)]
-    rewrite = _rewriter(script)
+    rewrite = rewriter(script)
     pieces, at = [], 0
     for found in MARKUP.finditer(html):
         pieces += [rewrite(html[at : found.start()]), found[0]]
@@ -66,7 +68,8 @@ def in_other_script(html: str, name: str) -> str | None:
     return "".join([*pieces, rewrite(html[at:])])
 
 
-def _rewriter(script: Script) -> Callable[[str], str]:
+def rewriter(script: Script) -> Callable[[str], str]:
+    """What makes of a text without markup one in the script: each word always becomes the same one."""
     letters = str.maketrans(LATIN + LATIN.upper(), script.letters + (script.capitals or script.letters)) if script.letters else {}
     first, count = script.signs
 
@@ -82,10 +85,6 @@ def _rewriter(script: Script) -> Callable[[str], str]:
             # Stops of a script without spaces have none behind them, either.
             text = text.translate(script.stops)
         text = WORD.sub(word, text)
-        return text if script.spaces else SPACE.sub(r"\1", text)
+        return text if script.spaces else SPACE.sub("", text)
 
     return rewrite
-
-
-# A space between two signs that are no ASCII. Spaces at the ends of a piece stay, as between elements of a menu.
-SPACE = re.compile(r"([^\x00-\x7f]) (?=[^\x00-\x7f])")

@@ -35,6 +35,11 @@ class Example:
     targets: NDArray[np.int32]
     weights: NDArray[np.float64]
 
+    @property
+    def has_gold(self) -> bool:
+        """Whether it is a page itself, not a copy of one in another script."""
+        return self.page.text is not None or bool(self.page.wanted or self.page.unwanted)
+
 
 def train_extractor(paths: Sequence[str], params: BoostingParams, folds: int, say: Callable[[str], None]) -> bytes:
     """The weights file of a model of all pages of the gold files: the same pages in any order, the same bytes.
@@ -47,7 +52,8 @@ def train_extractor(paths: Sequence[str], params: BoostingParams, folds: int, sa
     examples = [example for page in pages for example in make_examples(page)]
     if not any(example.weights.any() for example in examples):
         raise ValueError("gold: no page with a block of which something is known")
-    say(f"{len(pages):,} pages, {sum(np.count_nonzero(example.weights) for example in examples):,} blocks")
+    known = sum(np.count_nonzero(example.weights) for example in examples if example.has_gold)
+    say(f"{len(pages):,} pages, {known:,} blocks; {len(examples) - len(pages):,} copies of pages in other scripts")
     if folds >= 2:
         for line in cross_validate(examples, params, folds):
             say(line)
@@ -112,7 +118,7 @@ def cross_validate(examples: Sequence[Example], params: BoostingParams, folds: i
         model = fit([example for example, its in zip(examples, fold, strict=True) if its != number], params)
         for example, its in zip(examples, fold, strict=True):
             page = example.page
-            if its != number or not (page.text is not None or page.wanted or page.unwanted):
+            if its != number or not example.has_gold:
                 continue
             text = extract_blocks(page.html, page.url, model, "text", False, MOST_BLOCKS) or ""
             if page.text is not None:
