@@ -3,9 +3,9 @@
     python -m benchmarks.script_pages TEXTS [--pages 40] [--weights FILE] [--others]
 
 TEXTS: JSON lines (.gz too) with `text` and `lang` (ISO 639-3). Each page has real text of one language as its article
-and, as headlines and menus around it, pieces of other texts of that language. No template of a page is ever trained on:
-the model learns from pages with gold and from copies of these (pipelines/training/extractor/scripts.py). F1 is of words,
-of characters in scripts without spaces. --others: resiliparse and trafilatura, too.
+and, as headlines and menus around it, pieces of other texts of that language. No template of a page is ever trained
+on: the model learns from pages with gold and from copies of these (pipelines/training/extractor/scripts.py). F1 is of
+words, of characters in scripts without spaces. --others: resiliparse and trafilatura, too.
 """
 
 import argparse
@@ -23,8 +23,8 @@ from refinery.transforms.core.document import RawDocument, hash64
 from refinery.transforms.extract.extract import ExtractParams
 
 LANGUAGES = {
-    "rus": "Cyrillic", "zho": "Han", "arb": "Arabic", "jpn": "Kana", "kor": "Hangul", "tha": "Thai", "hin": "Devanagari",
-    "ell": "Greek", "heb": "Hebrew", "kat": "Georgian", "eng": "Latin",
+    "rus": "Cyrillic", "zho": "Han", "arb": "Arabic", "jpn": "Kana", "kor": "Hangul", "tha": "Thai",
+    "hin": "Devanagari", "ell": "Greek", "heb": "Hebrew", "kat": "Georgian", "eng": "Latin",
 }  # fmt: skip
 NO_SPACES = {"zho", "jpn", "tha"}
 BREAK = re.compile(r"[.!?。！？।…\n]+")
@@ -83,8 +83,8 @@ def items(tag: str, inner: Sequence[str], name: str) -> str:
 
 # How sites name the same places: in English, in a language of their own, by a tool, not at all.
 NAMES = {
-    "english": {"menu": "main-menu", "ticker": "news-ticker", "list": "latest", "side": "sidebar", "body": "article-body",
-                "foot": "footer", "share": "share"},
+    "english": {"menu": "main-menu", "ticker": "news-ticker", "list": "latest", "side": "sidebar",
+                "body": "article-body", "foot": "footer", "share": "share"},
     "own": {"menu": "verh", "ticker": "lenta-col", "list": "korotko", "side": "pravo", "body": "tekst", "foot": "niz",
             "share": "knopki"},
     "tool": {"menu": "_1xk2", "ticker": "_9Qz1", "list": "css-8a1f", "side": "sc-kE", "body": "_b77", "foot": "f0-2",
@@ -99,16 +99,18 @@ def made_page(pieces: Pieces) -> Made:
     style, ticker, frame = rng.choice(list(NAMES)), rng.choice(sorted(TICKERS)), rng.choice(["div", "table", "html5"])
     names = defaultdict(str, NAMES[style])
     title, body = pieces.headline(), [pieces.paragraph() for _ in range(rng.randint(3, 7))]
-    menu = f'<ul class="{names["menu"]}">{items("li", [link(pieces.label()) for _ in range(rng.randint(8, 24))], "")}</ul>'
+    entries = [link(pieces.label()) for _ in range(rng.randint(8, 24))]
+    menu = f'<ul class="{names["menu"]}">{items("li", entries, "")}</ul>'
     if rng.random() < 0.3:
-        menu = f'<div class="{names["menu"]}">{" | ".join(link(pieces.label()) for _ in range(12))}</div>'
+        menu = f'<div class="{names["menu"]}">{" | ".join(entries)}</div>'
     latest = TICKERS[ticker](pieces, names["ticker"])
-    side = f"<h3>{escape(pieces.label())}</h3>" + items(
-        "div", [f"{link(pieces.headline())}<p>{escape(pieces.headline())}</p>" for _ in range(rng.randint(4, 10))], names["list"]
-    )
-    related = f"<h4>{escape(pieces.label())}</h4><ul>{items('li', [link(pieces.headline()) for _ in range(5)], '')}</ul>"
+    others = [f"{link(pieces.headline())}<p>{escape(pieces.headline())}</p>" for _ in range(rng.randint(4, 10))]
+    side = f"<h3>{escape(pieces.label())}</h3>" + items("div", others, names["list"])
+    links = items("li", [link(pieces.headline()) for _ in range(5)], "")
+    related = f"<h4>{escape(pieces.label())}</h4><ul>{links}</ul>"
     share = "".join(f"<span>{escape(pieces.label())}</span> " for _ in range(4))
-    foot = f"<p>© 2026 {escape(pieces.label())}. {escape(pieces.headline())}.</p>{' '.join(link(pieces.label()) for _ in range(8))}"
+    foot = f"<p>© 2026 {escape(pieces.label())}. {escape(pieces.headline())}.</p>"
+    foot += " ".join(link(pieces.label()) for _ in range(8))
     said = "".join(f"<p>{escape(text)}</p>" for text in body)
     if rng.random() < 0.25:
         said = "<br><br>".join(map(escape, body))
@@ -119,8 +121,10 @@ def made_page(pieces: Pieces) -> Made:
     elif frame == "html5":
         middle = f"<aside>{latest}</aside><main><article>{inner}</article></main><aside>{side}</aside>"
     else:
-        middle = f'<div class="{names["side"]}">{latest}</div><div>{inner}</div><div class="{names["side"]}">{side}</div>'
-    html = f"<html><head><title>{escape(title)}</title></head><body>{menu}{middle}<div class='{names['foot']}'>{foot}</div></body></html>"
+        beside = [f'<div class="{names["side"]}">{each}</div>' for each in (latest, side)]
+        middle = f"{beside[0]}<div>{inner}</div>{beside[1]}"
+    body_html = f'{menu}{middle}<div class="{names["foot"]}">{foot}</div>'
+    html = f"<html><head><title>{escape(title)}</title></head><body>{body_html}</body></html>"
     return Made(html, "\n".join([title, *body]), f"{ticker} {frame} {style}")
 
 
@@ -141,8 +145,10 @@ def _plain(pieces: Pieces, name: str) -> str:
 
 
 def _teasers(pieces: Pieces, name: str) -> str:
-    each = [f"<h3>{link(pieces.headline())}</h3><p>{escape(pieces.rng.choice(pieces.texts))[:120]}…</p>" for _ in range(8)]
-    return items("div", each, name)
+    def teaser() -> str:
+        return f"<h3>{link(pieces.headline())}</h3><p>{escape(pieces.rng.choice(pieces.texts)[:120])}…</p>"
+
+    return items("div", [teaser() for _ in range(8)], name)
 
 
 TICKERS: dict[str, Callable[[Pieces, str], str]] = {

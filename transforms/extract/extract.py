@@ -110,7 +110,7 @@ def weights_files(params: ExtractParams) -> tuple[str, ...]:
 
 EXTRACT = Stage(
     name="extract",
-    version=6,
+    version=7,
     summary="Turn raw pages and records into cleaned documents: main text only where they are HTML.",
     params=ExtractParams,
     judge=extract_document,

@@ -70,7 +70,8 @@ def in_other_script(html: str, name: str) -> str | None:
 
 def rewriter(script: Script) -> Callable[[str], str]:
     """What makes of a text without markup one in the script: each word always becomes the same one."""
-    letters = str.maketrans(LATIN + LATIN.upper(), script.letters + (script.capitals or script.letters)) if script.letters else {}
+    alphabet = script.letters + (script.capitals or script.letters)
+    letters = str.maketrans(LATIN + LATIN.upper(), alphabet) if alphabet else {}
     first, count = script.signs
 
     def word(found: re.Match[str]) -> str:

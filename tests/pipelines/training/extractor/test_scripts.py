@@ -19,8 +19,10 @@ HTML = """<title>Two, Three</title><nav class=menu><a href="/home.html">Home</a>
 def test_text_is_of_the_script(name: str) -> None:
     rewrite = rewriter(SCRIPTS[name])
     said = rewrite("They said it, too; then went home. Was it 12:45? Nobody knew it.")
-    assert not re.search("[A-Za-z]", said) and "12" in said and said == rewrite(
-        "They said it, too; then went home. Was it 12:45? Nobody knew it."
+    assert (
+        not re.search("[A-Za-z]", said)
+        and "12" in said
+        and said == rewrite("They said it, too; then went home. Was it 12:45? Nobody knew it.")
     )
     assert (" " in said) == SCRIPTS[name].spaces
     assert rewrite("Home") == rewrite("Home") != rewrite("About") and rewrite(" 12 ") == " 12 "
@@ -40,7 +42,8 @@ def test_half_of_the_pages_are_copied_and_their_markup_stays() -> None:
 
 
 def test_a_copy_has_the_targets_of_its_page_and_teaches_the_lexicon_nothing() -> None:
-    pages = [GoldPage(str(n), f"https://x{n}.org", HTML, "article", "They said it, too; & then went home.", (), ()) for n in range(40)]
+    gold = "They said it, too; & then went home."
+    pages = [GoldPage(str(number), f"https://x{number}.org", HTML, "article", gold, (), ()) for number in range(40)]
     examples = [make_examples(page) for page in pages]
     assert {len(each) for each in examples} == {1, 2}
     for own, *others in examples:
@@ -50,4 +53,4 @@ def test_a_copy_has_the_targets_of_its_page_and_teaches_the_lexicon_nothing() ->
             blocks = [its.parsed.blocks for its in (own, other)]
             assert (blocks[0][:, Column.HEADING] == blocks[1][:, Column.HEADING]).all()
             assert np.abs(blocks[0][-1, Column.WORDS] - blocks[1][-1, Column.WORDS]) < 12
-            assert len(other.parsed.arrays.titles) and blocks[1][1, Column.WHOLE] in other.parsed.arrays.titles.astype(np.int32)
+            assert blocks[1][1, Column.WHOLE] in other.parsed.arrays.titles.astype(np.int32)

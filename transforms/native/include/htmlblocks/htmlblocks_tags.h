@@ -4,6 +4,7 @@
 #define REFINERY_HTMLBLOCKS_TAGS_H
 
 #include "htmlblocks_inline.h"
+#include "htmlblocks_raw.h"
 #include "htmlblocks_text.h"
 
 /* Extras: parts of the page that are no text of it. */
@@ -33,21 +34,6 @@ static void put_math(State *s, const uint8_t *from, const uint8_t *to, int displ
     text_between(s, dollars, dollars + 1 + display, 1);
 }
 
-/* The end tag of a raw element, or the end of the page. */
-static const uint8_t *raw_end(const uint8_t *at, const uint8_t *end, const uint8_t *name, size_t size)
-{
-    while (at < end && (at = memchr(at, '<', (size_t)(end - at)))) {
-        if ((size_t)(end - at) > size + 1 && at[1] == '/'
-            && !strncasecmp((const char *)at + 2, (const char *)name, size)) {
-            const uint8_t *after = at + 2 + size;
-            if (after == end || is_space(*after) || *after == '>' || *after == '/')
-                return at;
-        }
-        at++;
-    }
-    return end;
-}
-
 /* The end of an iframe's content: at once where no end tag follows, since the rest of the page would be lost, and with the
  * <noscript> around it, which is raw text in browsers with scripts: <noscript><iframe/></noscript>. */
 static const uint8_t *iframe_end(State *s, const uint8_t *at)
@@ -64,7 +50,8 @@ static const uint8_t *raw_content(State *s, const uint8_t *at, const Element *el
                                   const Value *values)
 {
     const size_t size = strlen(element->name);
-    const uint8_t *stop = element->name[0] == 'i' ? iframe_end(s, at) : raw_end(at, s->end, name, size);
+    const uint8_t *stop = element->name[0] == 'i' ? iframe_end(s, at)
+                          : element->kind == E_SCRIPT ? script_end(at, s->end) : raw_end(at, s->end, name, size);
     if (element->kind == E_SCRIPT && is(values[A_TYPE], "application/ld+json"))
         keep_extra(s, X_LINKED_DATA, at, stop);
     else if (element->kind == E_SCRIPT && values[A_TYPE].size >= 8 && !memcmp(values[A_TYPE].at, "math/tex", 8))
