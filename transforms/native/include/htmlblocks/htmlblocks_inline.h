@@ -151,7 +151,7 @@ static int is_spoken(Value class)
     for (size_t w = 0; class.at && class.size <= MOST_CLASS && w < sizeof words / sizeof *words; w++) {
         const size_t size = strlen(words[w]);
         for (size_t i = 0; i + size <= class.size; i++)
-            if (!strncasecmp((const char *)class.at + i, words[w], size))
+            if ((class.at[i] | 32) == words[w][0] && !strncasecmp((const char *)class.at + i, words[w], size))
                 return 1;
     }
     return 0;
@@ -160,16 +160,13 @@ static int is_spoken(Value class)
 /* Whether the element that begins at `at`, if one does, is for screen readers. */
 static int spoken_next(const State *s, const uint8_t *at)
 {
-    Value values[ATTRIBUTES];
-    int self_closing;
     while (at < s->end && is_space(*at))
         at++;
     if (s->end - at < 3 || *at != '<' || !letter_of(at[1]))
         return 0;
-    for (at++; at < s->end && !is_name_end(*at);)
-        at++;
-    read_attributes(at, s->end - at > NEAR_END ? at + NEAR_END : s->end, values, &self_closing);
-    return is_spoken(values[A_CLASS]);
+    const uint8_t *stop = memchr(at, '>', s->end - at > NEAR_END ? NEAR_END : (size_t)(s->end - at));
+    const uint8_t *class = stop ? memmem(at, (size_t)(stop - at), "class=", 6) : NULL;
+    return class && is_spoken((Value){class, (size_t)(stop - class)});
 }
 
 /* The characters from `at` to `end`, at most NEAR_END, without tags and the spaces around. */
@@ -246,7 +243,7 @@ static int is_left_out(const State *s, int kind, int hidden, Style style, const 
         || has(values[A_ID], "tooltip"))
         return 1;
     /* Fonts whose ligatures make pictures of words: "arrow_forward". */
-    if (has(values[A_CLASS], "material-icons") || has(values[A_CLASS], "material-symbols"))
+    if (has(values[A_CLASS], "material-") && (has(values[A_CLASS], "material-icons") || has(values[A_CLASS], "material-symbols")))
         return 1;
     if (is(values[A_ARIA_HIDDEN], "true") && has_twin(s, content, name, size))
         return 1;

@@ -45,11 +45,11 @@ typedef struct {
     /* The block that is being read. */
     int32_t block[B_COLUMNS];
     uint8_t near[GROUPS];
-    int open, space, newline, tabs, joint; /* space 2: with a line end; joint: an inline element was closed and another opened here */
+    int open, space, newline, tabs, joint; /* space & 2: with a line end; joint: an inline element was closed and another opened here */
     /* spaces: as of Open; pad: spaces that indent the line; gap: the last one was collapsible; broken: a block ended by
-     * line breaks; piece: characters of the last inline element; wide, letter: the last character is; clause: letters in
-     * a row, of scripts without spaces. */
-    int spaces, pad, gap, broken, piece, wide, letter, clause;
+     * line breaks; clause: letters in a row, of scripts without spaces; piece: where the text of the last inline element begins. */
+    int spaces, pad, gap, broken, clause;
+    size_t piece;
     int images, inputs, links, rule, indent;
     char indentation[MOST_INDENT];
     uint32_t word, whole, shortcodes[MOST_SHORTCODES]; /* names of the last ones that were opened */
@@ -176,7 +176,7 @@ static void open_block(State *s)
     s->space = s->newline = s->tabs = s->joint = 0;
     s->images = s->inputs = s->links = s->rule = 0;
     s->whole = 2166136261u;
-    s->run = s->run_upper = s->last_type = s->wide = s->clause = 0;
+    s->run = s->run_upper = s->last_type = s->clause = s->broken = 0;
     if (s->indent > 0 && reserve(&s->out, MOST_INDENT)) {
         memcpy(s->out.data + s->out.size, s->indentation, (size_t)s->indent);
         s->out.size += (size_t)s->indent;

@@ -230,7 +230,7 @@ static void start_tag(State *s, const uint8_t *name, size_t size)
     int self_closing;
     const uint8_t *behind = read_attributes(name + size, s->end, values, &self_closing);
     s->tag = s->at;
-    const Style style = style_of(values[A_STYLE]);
+    const Style style = values[A_STYLE].at ? style_of(values[A_STYLE]) : (Style){0};
     /* An element that the standard does not know is a component if its name has a hyphen. */
     uint32_t flags = element ? (uint32_t)element->flags : memchr(name, '-', size) ? BLOCK | SOFT : 0;
     if (flags & SOFT || style.display)
@@ -313,7 +313,7 @@ static void start_tag(State *s, const uint8_t *name, size_t size)
     }
     if (is_piece(open.kind, open.flags)) {
         s->joint = s->joint ? 2 : 0;
-        s->piece = 0;
+        s->piece = s->out.size;
     }
     push(s, &open);
     if (open.effects >> IN_PRE & 1)
@@ -355,7 +355,7 @@ static void end_tag(State *s, const uint8_t *name, size_t size)
             pop_to(s, level);
             /* Letters that are elements of their own, as initials are, belong together. */
             if (is_piece(own, its))
-                s->joint = s->piece > 1 || !s->letter || own == E_A;
+                s->joint = own == E_A || !is_one_letter(s);
             if (its & SPOKEN)
                 s->spoken = s->at;
             return;

@@ -67,12 +67,14 @@ static inline void put_space(State *s, uint8_t c)
 {
     if (s->open)
         end_run(s);
-    if (s->spaces < SPACES_STAY) {
+    if (s->spaces < SPACES_LINES && !s->newline && !s->broken) {
+        s->space |= 1 + (c == '\n');
+    } else if (s->spaces < SPACES_STAY) {
         if (s->spaces == SPACES_LINES && c == '\n') {
             put_break(s);
             return;
         }
-        s->space = c == '\n' || s->space == 2 ? 2 : 1;
+        s->space |= 1 + (c == '\n');
         const int shown = c >= 0x80 || !s->gap;
         s->gap = c < 0x80;
         if (s->open && s->newline && shown && s->pad < MOST_INDENT)
@@ -89,11 +91,43 @@ static inline void put_space(State *s, uint8_t c)
     }
 }
 
+static inline int is_blank(uint8_t c) { return c == ' ' || c == '\n' || c == '\t'; }
+
 /* Whether a character is as wide as an ideograph: CSS Text 3, section 4.1.3, takes a line end between two of them away. */
 static inline int is_wide(const uint8_t *bytes, size_t size, int type)
 {
     return type == IDEOGRAPH || type == WIDE_STOP
            || (size == 3 && (bytes[0] == 0xE3 || (bytes[0] == 0xEF && bytes[1] >= 0xBC)));
+}
+
+/* The last character of the block that is being read. There is one. */
+static uint32_t last_character(const State *s, const uint8_t **at, size_t *size)
+{
+    const uint8_t *end = s->out.data + s->out.size, *start = s->out.data + s->block[B_START];
+    for (*at = end - 1; *at > start && (**at & 0xC0) == 0x80;)
+        --*at;
+    return decode(*at, end, size);
+}
+
+static int follows_wide(const State *s)
+{
+    const uint8_t *at;
+    size_t size;
+    const int type = type_of(last_character(s, &at, &size));
+    return is_wide(at, size, type);
+}
+
+/* Whether what was written since `piece` is one letter. */
+static int is_one_letter(const State *s)
+{
+    const uint8_t *at;
+    size_t size;
+    if (!s->open || s->out.size <= (size_t)s->block[B_START] || s->out.size <= s->piece || s->out.size - s->piece > 5)
+        return 0;
+    const int type = type_of(last_character(s, &at, &size));
+    const uint8_t *from = s->out.data + s->piece;
+    from += is_blank(*from) && from < at;
+    return from == at && (type == LOWER || type == UPPER || type >= LETTER);
 }
 
 /* Whether the elements whose border is here are two things, though no space is between them. */
@@ -107,15 +141,13 @@ static inline int is_border(const State *s, int type)
 }
 
 /* Greek and Cyrillic capitals as small letters; what else there is stays. */
-static void in_small_letters(const uint8_t *bytes, size_t size, uint8_t *small)
+static const uint8_t *in_small_letters(const uint8_t *bytes, uint8_t *small)
 {
-    memcpy(small, bytes, size);
-    if (size != 2)
-        return;
     const uint32_t c = (uint32_t)(bytes[0] & 31) << 6 | (bytes[1] & 63);
     const uint32_t more = (c >= 0x391 && c <= 0x3A9) || (c >= 0x410 && c <= 0x42F) ? 32 : c >= 0x400 && c < 0x410 ? 80 : 0;
     small[0] = (uint8_t)(0xC0 | (c + more) >> 6);
     small[1] = (uint8_t)(0x80 | ((c + more) & 63));
+    return small;
 }
 
 /* One visible character. There is room for it and for what stands before it. */
@@ -145,16 +177,13 @@ static inline void put(State *s, const uint8_t *bytes, size_t size, int type)
         s->out.size += (size_t)s->pad;
         end_run(s);
     } else if (s->space) {
-        if (s->space == 1 || !s->wide || !is_wide(bytes, size, type))
+        if (!(s->space & 2) || !is_wide(bytes, size, type) || !follows_wide(s))
             s->out.data[s->out.size++] = ' ';
     } else if (is_border(s, type)) {
         s->out.data[s->out.size++] = ' ';
         end_run(s);
     }
-    s->newline = s->space = s->joint = s->pad = s->broken = 0;
-    s->wide = is_wide(bytes, size, type);
-    s->letter = type == LOWER || type == UPPER || type >= LETTER;
-    s->piece++;
+    s->newline = s->space = s->joint = 0;
     int32_t *b = s->block;
     int weight = 1;
     switch (type) {
@@ -217,10 +246,9 @@ static inline void put(State *s, const uint8_t *bytes, size_t size, int type)
     }
     if (type == LOWER || type == UPPER || type >= LETTER) {
         uint8_t small[4];
-        if (type == UPPER)
-            size == 1 ? (void)(small[0] = bytes[0] | 32) : in_small_letters(bytes, size, small);
+        const uint8_t *letter = type == UPPER && size == 2 ? in_small_letters(bytes, small) : bytes;
         for (size_t i = 0; i < size; i++) {
-            const uint8_t c = type == UPPER ? small[i] : bytes[i];
+            const uint8_t c = type == UPPER && size == 1 ? bytes[i] | 32 : letter[i];
             s->word = (s->word ^ c) * 16777619u;
             s->whole = (s->whole ^ c) * 16777619u;
         }
@@ -315,7 +343,8 @@ static void text_between(State *s, const uint8_t *at, const uint8_t *end, int li
             }
             size = 1;
         }
-        if (c == '[' && !literal && !s->effects[IN_PRE] && !s->effects[IN_CODE]) {
+        const int type = c < 0x80 ? ascii_types[c] : type_of(decode(at, end, &size));
+        if (type == OTHER && c == '[' && !literal && !s->effects[IN_PRE] && !s->effects[IN_CODE]) {
             const uint8_t *stop = shortcode_end(s, at, end);
             if (stop) {
                 put_space(s, ' ');
@@ -323,7 +352,6 @@ static void text_between(State *s, const uint8_t *at, const uint8_t *end, int li
                 continue;
             }
         }
-        const int type = c < 0x80 ? ascii_types[c] : type_of(decode(at, end, &size));
         if (type == SPACE)
             put_space(s, c);
         else
