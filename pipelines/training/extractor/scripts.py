@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from refinery.transforms.core.document import hash64
 
-SHARE = 3  # one page in so many is copied
+SHARE = 2  # one page in so many is copied
 LATIN = "abcdefghijklmnopqrstuvwxyz"
 # Tags, comments, character references; elements whose content is no text.
 MARKUP = re.compile(

@@ -43,6 +43,8 @@ static const uint8_t *script_end(const uint8_t *at, const uint8_t *end)
             continue;
         }
         const int close = left > 1 && at[1] == '/';
+        if (state == PLAIN && !close)
+            continue;
         const uint8_t *name = at + 1 + close;
         if ((size_t)(end - name) < 6 || strncasecmp((const char *)name, "script", 6))
             continue;
