@@ -21,6 +21,7 @@ from refinery.transforms.extract.blocks.model import Model
 from refinery.transforms.extract.blocks.page import Page, features, parse_page
 from refinery.transforms.native import htmlblocks
 
+COPY_WEIGHT = 0.4  # of a page's copy in another script, where the page itself weighs 1
 MOST_BLOCKS = 500_000  # of a page; one with more counts as a page without text
 
 
@@ -79,7 +80,7 @@ def make_example(page: GoldPage) -> Example:
 
 
 def make_examples(page: GoldPage) -> list[Example]:
-    """The page, and its copy in another script where it has one: with the blocks, targets and weights of the page."""
+    """The page, and its copy in another script where it has one: with the targets of the page, of COPY_WEIGHT."""
     own = make_example(page)
     html = in_other_script(page.html, f"{page.name} {page.url}") if own.weights.any() else None
     if html is None:
@@ -89,7 +90,7 @@ def make_examples(page: GoldPage) -> list[Example]:
     if len(other.targets) != len(own.targets):
         return [own]
     words = dataclasses.replace(other.words, main=np.full(len(own.targets), -1, np.int8))
-    return [own, dataclasses.replace(other, words=words, targets=own.targets, weights=own.weights)]
+    return [own, dataclasses.replace(other, words=words, targets=own.targets, weights=own.weights * COPY_WEIGHT)]
 
 
 def fit(examples: Sequence[Example], params: BoostingParams) -> Model:

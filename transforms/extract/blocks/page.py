@@ -27,7 +27,8 @@ class Element:
     """Columns of `Page.elements`: its parent (-1: none), its first block, the one behind its last, and its kind."""
 
     PARENT, FIRST, LAST, KIND = 0, 1, 2, 4
-    TABLE, PRE = 9, 23  # kinds, in the order of include/htmlblocks/htmlblocks_names.h
+    # Kinds, in the order of include/htmlblocks/htmlblocks_names.h.
+    TABLE, TR, TBODY, THEAD, TFOOT, CAPTION, PRE = 9, 10, 13, 14, 15, 16, 23
 
 
 class Flag:

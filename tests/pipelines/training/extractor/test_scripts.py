@@ -7,7 +7,7 @@ import pytest
 
 from refinery.pipelines.training.extractor.gold import GoldPage
 from refinery.pipelines.training.extractor.scripts import SCRIPTS, in_other_script, rewriter
-from refinery.pipelines.training.extractor.train import make_examples
+from refinery.pipelines.training.extractor.train import COPY_WEIGHT, make_examples
 from refinery.transforms.extract.blocks.page import Column
 
 HTML = """<title>Two, Three</title><nav class=menu><a href="/home.html">Home</a> | <a href=/b>About us</a></nav>
@@ -48,7 +48,7 @@ def test_a_copy_has_the_targets_of_its_page_and_teaches_the_lexicon_nothing() ->
     assert {len(each) for each in examples} == {1, 2}
     for own, *others in examples:
         for other in others:
-            assert (own.targets == other.targets).all() and (own.weights == other.weights).all()
+            assert (own.targets == other.targets).all() and (own.weights * COPY_WEIGHT == other.weights).all()
             assert (other.words.main == -1).all() and own.has_gold and not other.has_gold
             blocks = [its.parsed.blocks for its in (own, other)]
             assert (blocks[0][:, Column.HEADING] == blocks[1][:, Column.HEADING]).all()
