@@ -41,7 +41,7 @@ def keep_enclosed(page: Page, probabilities: NDArray[np.int32], kept: NDArray[np
     if len(filled) < 2:
         return kept
     blocks = page.blocks
-    others = np.concatenate(([0], np.cumsum(~_is_structure(page, probabilities))))
+    others = np.concatenate(([0], np.cumsum(~_is_structure(page, probabilities, kept))))
     sizes, links = (
         np.concatenate(([0], np.cumsum(blocks[:, column], dtype=np.int64))) for column in (Column.SIZE, Column.LINKED)
     )
@@ -64,25 +64,27 @@ def keep_enclosed(page: Page, probabilities: NDArray[np.int32], kept: NDArray[np
     return result
 
 
-def _is_structure(page: Page, probabilities: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _is_structure(page: Page, probabilities: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
     blocks = page.blocks
     flags, size, symbols = (blocks[:, column] for column in (Column.FLAGS, Column.SIZE, Column.SYMBOLS))
     like_code = (symbols >= LEAST_SYMBOLS) & (symbols >= size // LEAST_SHARE) & (symbols <= size // MOST_SHARE)
     items = (blocks[:, Column.LIST] > 0) & (probabilities >= DOUBTFUL_ITEM)
     marked: NDArray[np.bool_] = (flags & (Flag.PRE | Flag.CODE | Flag.CELLS)) != 0
-    if blocks[:, Column.ROW].any():
+    if (blocks[:, Column.ROW].astype(np.bool_) & ~kept).any():
         marked |= np.isin(blocks[:, Column.ROW], np.fromiter(simple_rows(blocks), np.int32))
-    if len(page.elements):
         marked |= page.elements[blocks[:, Column.ELEMENT], Element.KIND] == Element.CAPTION
     return marked | items | like_code
 
 
 def keep_title(page: Page, probabilities: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """`kept`, and headings of the first level that say the page's title, right before a kept block. Linear."""
-    blocks, result = page.blocks, kept.copy()
-    titles = (blocks[:, Column.HEADING] == 1) & (probabilities >= LEAST_TITLE)
-    titles &= np.isin(blocks[:, Column.WHOLE].astype(np.uint32), page.arrays.titles)
-    result[np.flatnonzero(titles[:-1] & kept[1:])] = True
+    headings = np.flatnonzero((page.blocks[:-1, Column.HEADING] == 1) & kept[1:])
+    if not len(headings):
+        return kept
+    result, titles = kept.copy(), set(page.arrays.titles.view(np.int32).tolist())
+    for number in headings.tolist():
+        if probabilities[number] >= LEAST_TITLE and int(page.blocks[number, Column.WHOLE]) in titles:
+            result[number] = True
     return result
 
 
@@ -115,9 +117,14 @@ def without_repeats(page: Page, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
     blocks, result = page.blocks, kept.copy()
     plain = kept & (blocks[:, Column.WORDS] >= REPEATED)
     plain &= (blocks[:, Column.FLAGS] & (Flag.PRE | Flag.CELLS)) == 0
-    for number in np.flatnonzero(plain).tolist():
-        start, end, element = blocks[number, [Column.START, Column.END, Column.ELEMENT]].tolist()
-        place = int(page.elements[element, Element.PARENT]) if element >= 0 else -1
+    numbers = np.flatnonzero(plain)
+    if not len(numbers):
+        return result
+    # The element of a block outside of all is -1, which the last row stands for.
+    parents = np.append(page.elements[:, Element.PARENT], -1)
+    places = parents[blocks[numbers, Column.ELEMENT]].tolist()
+    starts, ends = blocks[numbers, Column.START].tolist(), blocks[numbers, Column.END].tolist()
+    for number, start, end, place in zip(numbers.tolist(), starts, ends, places, strict=True):
         if first.setdefault(page.text[start:end], place) != place:
             result[number] = False
     return result
