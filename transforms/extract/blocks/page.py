@@ -34,7 +34,7 @@ class Element:
 class Flag:
     """Bits of the column FLAGS that rendering and fallbacks read."""
 
-    PRE, NOSCRIPT, TEMPLATE, HIDDEN, QUOTE, HEAD_CELL, CELLS, CODE = 1, 16, 32, 64, 128, 512, 1024, 4096
+    PRE, TABLE, NOSCRIPT, TEMPLATE, HIDDEN, QUOTE, HEAD_CELL, CELLS, CODE = 1, 2, 16, 32, 64, 128, 512, 1024, 4096
 
 
 TITLE, LINKED_DATA, OPEN_GRAPH_TYPE, DESCRIPTION = 0, 1, 2, 3  # kinds of extras

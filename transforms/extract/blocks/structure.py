@@ -70,7 +70,7 @@ def _is_structure(page: Page, probabilities: NDArray[np.int32], kept: NDArray[np
     like_code = (symbols >= LEAST_SYMBOLS) & (symbols >= size // LEAST_SHARE) & (symbols <= size // MOST_SHARE)
     items = (blocks[:, Column.LIST] > 0) & (probabilities >= DOUBTFUL_ITEM)
     marked: NDArray[np.bool_] = (flags & (Flag.PRE | Flag.CODE | Flag.CELLS)) != 0
-    if (blocks[:, Column.ROW].astype(np.bool_) & ~kept).any():
+    if (flags[~kept] & Flag.TABLE).any():
         marked |= np.isin(blocks[:, Column.ROW], np.fromiter(simple_rows(blocks), np.int32))
         marked |= page.elements[blocks[:, Column.ELEMENT], Element.KIND] == Element.CAPTION
     return marked | items | like_code

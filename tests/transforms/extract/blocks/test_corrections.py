@@ -34,6 +34,7 @@ def enclosed(html: str, probability: int = 300) -> list[str]:
         ),
         # Whole tables: their first and last rows, captions, cells that are paragraphs.
         (f"{SAID}<table><caption>c</caption><tr><td>a<td>b</table>{SAID}", ["c", "a\tb"]),
+        (f"{SAID}<table><caption>c</caption><tr><td>a<td>said</table>{SAID}", ["c"]),
         (f"{SAID}<table><tr><td>a<td>b<tr><td>c<td>said<tr><td>e<td>f</table>{SAID}", ["a\tb", "e\tf"]),
         (f"{SAID}<table><tr><td><p>a<td><p>said</table>{SAID}", ["a"]),
         (f"{SAID}<table><tr><td><p>a<p>b<td>said</table>{SAID}", []),
