@@ -60,4 +60,15 @@ static const uint8_t *script_end(const uint8_t *at, const uint8_t *end)
     return end;
 }
 
+/* The end of an iframe's content: at once where no end tag follows, since the rest of the page would be lost, and with the
+ * <noscript> around it, which is raw text in browsers with scripts: <noscript><iframe/></noscript>. */
+static const uint8_t *iframe_end(State *s, const uint8_t *at)
+{
+    if (!s->iframe_end || s->iframe_end < at)
+        s->iframe_end = raw_end(at, s->end, (const uint8_t *)"iframe", 6);
+    if (s->iframe_end == s->end)
+        return at;
+    return s->effects[IN_NOSCRIPT] ? raw_end(at, s->iframe_end, (const uint8_t *)"noscript", 8) : s->iframe_end;
+}
+
 #endif

@@ -34,17 +34,6 @@ static void put_math(State *s, const uint8_t *from, const uint8_t *to, int displ
     text_between(s, dollars, dollars + 1 + display, 1);
 }
 
-/* The end of an iframe's content: at once where no end tag follows, since the rest of the page would be lost, and with the
- * <noscript> around it, which is raw text in browsers with scripts: <noscript><iframe/></noscript>. */
-static const uint8_t *iframe_end(State *s, const uint8_t *at)
-{
-    if (!s->iframe_end || s->iframe_end < at)
-        s->iframe_end = raw_end(at, s->end, (const uint8_t *)"iframe", 6);
-    if (s->iframe_end == s->end)
-        return at;
-    return s->effects[IN_NOSCRIPT] ? raw_end(at, s->iframe_end, (const uint8_t *)"noscript", 8) : s->iframe_end;
-}
-
 /* Content of script, style, title, textarea and the like. `at` is behind the start tag. */
 static const uint8_t *raw_content(State *s, const uint8_t *at, const Element *element, const uint8_t *name,
                                   const Value *values)
