@@ -21,7 +21,7 @@ import numpy as np
 from refinery.pipelines.training.extractor.boosting import BoostingParams
 from refinery.pipelines.training.extractor.gold import GoldPage, read_gold
 from refinery.pipelines.training.extractor.scoring import Snippets, word_f1, words_of
-from refinery.pipelines.training.extractor.train import fit, make_example
+from refinery.pipelines.training.extractor.train import fit, make_examples
 from refinery.transforms.core.document import Document, RawDocument, hash64
 from refinery.transforms.extract.extract import ExtractParams, extract_document
 
@@ -47,10 +47,10 @@ class Result:
 
 def held_out_weights(pages: Sequence[GoldPage], folds: int, folder: Path) -> list[str]:
     """For each page the weights of a model that has not seen its domain."""
-    examples = [make_example(page) for page in pages]
+    examples = [make_examples(page) for page in pages]
     fold = [hash64("fold", page.domain) % folds for page in pages]
     for number in range(folds):
-        others = [example for example, its in zip(examples, fold, strict=True) if its != number]
+        others = [example for its, where in zip(examples, fold, strict=True) if where != number for example in its]
         np.save(folder / f"{number}.npy", fit(others, BoostingParams()).to_array(), allow_pickle=False)
     return [str(folder / f"{number}.npy") for number in fold]
 

@@ -30,6 +30,7 @@ from benchmarks.pii import score
 from benchmarks.planted_duplicates import outcome
 from benchmarks.redaction import Labelled, finding, places
 from benchmarks.redaction import score as score_spans
+from benchmarks.script_pages import TICKERS, Pieces, f1, made_page
 from benchmarks.signatures import make_texts, shingles_of
 from refinery.transforms.core.document import document_id
 from refinery.transforms.dedup.near_duplicates import NearParams
@@ -233,3 +234,14 @@ def test_findings_are_placed_by_line_and_column() -> None:
     ]
     assert finding(text, {"value": "key", "line_num": 9, "value_start": 0}) == [(2, 5, "secret")]
     assert list(places("aa", "", "x")) == []
+
+
+def test_made_news_pages_hold_their_text_and_much_around_it():
+    texts = ["Паром уходит в семь часов утра, когда нет тумана. " * 2 + str(number) for number in range(20)]
+    pages = [made_page(Pieces(texts, random.Random(seed))) for seed in range(30)]
+    again = [made_page(Pieces(texts, random.Random(seed))) for seed in range(30)]
+    assert pages == again and {page.template.split()[0] for page in pages} == set(TICKERS)
+    for page in pages:
+        assert all(line in page.html for line in page.text.split("\n"))
+        assert page.html.count("<a ") > 20
+    assert (f1("Да, нет.", "нет", True), f1("天気", "天", False), f1("", "", True)) == (2 / 3, 2 / 3, 0.0)

@@ -46,7 +46,7 @@ CLASSES = bytes(32) + b"\3" + bytes(0x110000 - 33)  # the space alone is whitesp
 # Kernel function -> arguments by name that it takes, in order.
 def page_arrays() -> Arguments:
     _, blocks, groups, elements, _, _ = htmlblocks.parse("<p>x", 9)
-    given = {"blocks": blocks, "groups": groups, "elements": elements, "said": bytes(12)}
+    given = {"blocks": blocks, "groups": groups, "elements": elements, "said": bytes(16)}
     return given | {"values": u4(1), "titles": u4(1), "source": 4}
 
 

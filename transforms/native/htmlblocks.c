@@ -168,7 +168,7 @@ done:
     return result;
 }
 
-/* say(text, blocks, lexicon) -> int32 of blocks x 3: what the lexicon says of each block's words. */
+/* say(text, blocks, lexicon) -> int32 of blocks x 4: what the lexicon says of each block's words. */
 static PyObject *say_blocks(PyObject *module, PyObject *args)
 {
     static const Array arrays[] = {{"text", FLAG, 0}, {"blocks", RAW32, 0}, {"lexicon", INT32, 0}};

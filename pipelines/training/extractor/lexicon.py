@@ -54,7 +54,7 @@ class Lexicon:
     def said(self, page: PageWords) -> bytes:
         """What the kernel's `say` would give for the page by the words of other domains."""
         sizes = np.bincount(page.blocks, minlength=len(page.main)).astype(np.int64)
-        said = np.zeros((len(page.main), 3), np.int32)
+        said = np.zeros((len(page.main), 4), np.int32)
         said[:, 1] = sizes
         if len(page.hashes) and len(self._words):
             place = np.minimum(np.searchsorted(self._words, page.hashes), len(self._words) - 1)
@@ -66,6 +66,7 @@ class Lexicon:
             weights = self._weigh(counts)
             np.add.at(said[:, 0], page.blocks, weights)
             np.minimum.at(said[:, 2], page.blocks, weights)
+            np.add.at(said[:, 3], page.blocks, weights != 0)
         return said.tobytes()
 
     def _weigh(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -14,12 +14,14 @@ from refinery.pipelines.training.extractor.gold import GoldPage, read_gold
 from refinery.pipelines.training.extractor.labels import block_targets
 from refinery.pipelines.training.extractor.lexicon import Lexicon, PageWords, hash_table
 from refinery.pipelines.training.extractor.scoring import Snippets, word_f1, words_of
+from refinery.pipelines.training.extractor.scripts import in_other_script
 from refinery.transforms.core.document import hash64
 from refinery.transforms.extract.blocks.extract_blocks import extract_blocks
 from refinery.transforms.extract.blocks.model import Model
 from refinery.transforms.extract.blocks.page import Page, features, parse_page
 from refinery.transforms.native import htmlblocks
 
+COPY_WEIGHT = 0.4  # of a page's copy in another script, where the page itself weighs 1
 MOST_BLOCKS = 500_000  # of a page; one with more counts as a page without text
 
 
@@ -34,6 +36,11 @@ class Example:
     targets: NDArray[np.int32]
     weights: NDArray[np.float64]
 
+    @property
+    def has_gold(self) -> bool:
+        """Whether it is a page itself, not a copy of one in another script."""
+        return self.page.text is not None or bool(self.page.wanted or self.page.unwanted)
+
 
 def train_extractor(paths: Sequence[str], params: BoostingParams, folds: int, say: Callable[[str], None]) -> bytes:
     """The weights file of a model of all pages of the gold files: the same pages in any order, the same bytes.
@@ -43,10 +50,11 @@ def train_extractor(paths: Sequence[str], params: BoostingParams, folds: int, sa
     Raises ValueError for gold that cannot be read or has no page.
     """
     pages = sorted(read_gold(paths), key=lambda page: (hash64("order", page.name, page.url), page.name))
-    examples = [make_example(page) for page in pages]
+    examples = [example for page in pages for example in make_examples(page)]
     if not any(example.weights.any() for example in examples):
         raise ValueError("gold: no page with a block of which something is known")
-    say(f"{len(pages):,} pages, {sum(np.count_nonzero(example.weights) for example in examples):,} blocks")
+    known = sum(np.count_nonzero(example.weights) for example in examples if example.has_gold)
+    say(f"{len(pages):,} pages, {known:,} blocks; {len(examples) - len(pages):,} copies of pages in other scripts")
     if folds >= 2:
         for line in cross_validate(examples, params, folds):
             say(line)
@@ -69,6 +77,20 @@ def make_example(page: GoldPage) -> Example:
         np.where(weights > 0, targets > 500, -1).astype(np.int8),
     )
     return Example(page, dataclasses.replace(parsed, text=b"", extras=[]), words, targets, weights)
+
+
+def make_examples(page: GoldPage) -> list[Example]:
+    """The page, and its copy in another script where it has one: with the targets of the page, of COPY_WEIGHT."""
+    own = make_example(page)
+    html = in_other_script(page.html, f"{page.name} {page.url}") if own.weights.any() else None
+    if html is None:
+        return [own]
+    copy = dataclasses.replace(page, html=html, name=f"{page.name} copy", text=None, wanted=(), unwanted=())
+    other = make_example(copy)
+    if len(other.targets) != len(own.targets):
+        return [own]
+    words = dataclasses.replace(other.words, main=np.full(len(own.targets), -1, np.int8))
+    return [own, dataclasses.replace(other, words=words, targets=own.targets, weights=own.weights * COPY_WEIGHT)]
 
 
 def fit(examples: Sequence[Example], params: BoostingParams) -> Model:
@@ -96,9 +118,9 @@ def cross_validate(examples: Sequence[Example], params: BoostingParams, folds: i
     for number in range(folds):
         model = fit([example for example, its in zip(examples, fold, strict=True) if its != number], params)
         for example, its in zip(examples, fold, strict=True):
-            if its != number:
-                continue
             page = example.page
+            if its != number or not example.has_gold:
+                continue
             text = extract_blocks(page.html, page.url, model, "text", False, MOST_BLOCKS) or ""
             if page.text is not None:
                 f1[page.kind].append(word_f1(words_of(text), words_of(page.text))[2])

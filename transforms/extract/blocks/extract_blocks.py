@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from refinery.transforms.extract.blocks.model import Model, choose_blocks, score_blocks
 from refinery.transforms.extract.blocks.page import LINKED_DATA, Column, Flag, Page, parse_page
 from refinery.transforms.extract.blocks.render import Output, render
-from refinery.transforms.extract.blocks.structure import drop_trailing_links, keep_enclosed, without_repeats
+from refinery.transforms.extract.blocks.structure import drop_trailing_links, keep_enclosed, keep_title, without_repeats
 
 # A page with less text than this may have been built by a script: then what the page says elsewhere is looked at, and
 # taken where it is this many times as long.
@@ -44,7 +44,7 @@ def main_blocks(page: Page, probabilities: NDArray[np.int32]) -> NDArray[np.bool
     """Which blocks are main text, given the probability of each: the choice of the model, corrected by structure."""
     kept = choose_blocks(probabilities, page.blocks[:, Column.WORDS])
     kept = keep_enclosed(page, probabilities, drop_trailing_links(page, probabilities, kept))
-    return without_repeats(page, kept)
+    return without_repeats(page, keep_title(page, probabilities, kept))
 
 
 def linked_text(page: Page) -> str:

@@ -27,13 +27,14 @@ class Element:
     """Columns of `Page.elements`: its parent (-1: none), its first block, the one behind its last, and its kind."""
 
     PARENT, FIRST, LAST, KIND = 0, 1, 2, 4
-    TABLE, PRE = 9, 23  # kinds, in the order of include/htmlblocks/htmlblocks_names.h
+    # Kinds, in the order of include/htmlblocks/htmlblocks_names.h.
+    TABLE, TR, TBODY, THEAD, TFOOT, CAPTION, PRE = 9, 10, 13, 14, 15, 16, 23
 
 
 class Flag:
     """Bits of the column FLAGS that rendering and fallbacks read."""
 
-    PRE, NOSCRIPT, TEMPLATE, HIDDEN, QUOTE, HEAD_CELL, CELLS, CODE = 1, 16, 32, 64, 128, 512, 1024, 4096
+    PRE, TABLE, NOSCRIPT, TEMPLATE, HIDDEN, QUOTE, HEAD_CELL, CELLS, CODE = 1, 2, 16, 32, 64, 128, 512, 1024, 4096
 
 
 TITLE, LINKED_DATA, OPEN_GRAPH_TYPE, DESCRIPTION = 0, 1, 2, 3  # kinds of extras
@@ -128,7 +129,8 @@ def parse_page(html: str | bytes, url: str, most: int = MOST_BLOCKS) -> Page:
 def features(page: Page, said: bytes) -> NDArray[np.float32]:
     """The features of each block: float32, blocks x features.
 
-    said: int32, blocks x 3: the sum of the weights of its words, how many words it has, the lowest weight.
+    said: int32, blocks x 4: the sum of the weights of its words, how many words it has, the lowest weight, how many
+    have a weight.
     """
     arrays = page.arrays
     given = (arrays.blocks, arrays.groups, arrays.elements, said, arrays.values, arrays.titles, arrays.source)

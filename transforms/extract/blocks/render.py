@@ -80,7 +80,7 @@ def _parts(page: Page, numbers: NDArray[np.intp]) -> Iterator[_Part]:
     flags = blocks[numbers, Column.FLAGS]
     nested = bool(((flags & Flag.PRE) != 0).any() or blocks[numbers, Column.ROW].any())
     inside = _inside(page.elements) if nested else []
-    simple = _simple_rows(blocks) if nested else frozenset()
+    simple = simple_rows(blocks) if nested else frozenset()
     text, pieces = page.text, list[str]()
     before: _Part | None = None  # whose text is still in pieces
     for start, end, element, bits, cell, heading, lists, item, row, size in blocks[numbers[:, None], WANTED].tolist():
@@ -115,7 +115,7 @@ def _inside(elements: NDArray[np.int32]) -> list[int]:
     return found
 
 
-def _simple_rows(blocks: NDArray[np.int32]) -> frozenset[int]:
+def simple_rows(blocks: NDArray[np.int32]) -> frozenset[int]:
     """Numbers of the rows that have two cells or more with text, each of them one short block."""
     row, cell, size, flags = (blocks[:, column] for column in (Column.ROW, Column.CELL, Column.SIZE, Column.FLAGS))
     here = row > 0

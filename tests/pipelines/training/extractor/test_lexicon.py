@@ -33,10 +33,11 @@ def test_a_page_does_not_know_its_own_domain() -> None:
     pages = [page(number) for number in range(10)]
     lexicon = Lexicon(pages)
     assert lexicon.weights()[0].tolist() == [GOOD, BAD]
-    said = np.frombuffer(lexicon.said(pages[0]), np.int32).reshape(-1, 3)
-    assert said.tolist() == [[0, 2, 0], [0, 1, 0], [0, 1, 0]]  # nine other domains are too few
-    other = np.frombuffer(lexicon.said(page(99)), np.int32).reshape(-1, 3)
+    said = np.frombuffer(lexicon.said(pages[0]), np.int32).reshape(-1, 4)
+    assert said.tolist() == [[0, 2, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0]]  # nine other domains are too few
+    other = np.frombuffer(lexicon.said(page(99)), np.int32).reshape(-1, 4)
     assert other[0, 0] > 0 > other[1, 0] == other[1, 2] and other[2].tolist() == other[0].tolist()
+    assert other[:, 3].tolist() == [1, 1, 1]
 
 
 def test_the_table_holds_what_finds_room() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refinery.transforms.extract.blocks.page import parse_page
-from refinery.transforms.extract.blocks.structure import drop_trailing_links, keep_enclosed, without_repeats
+from refinery.transforms.extract.blocks.structure import drop_trailing_links, keep_enclosed, keep_title, without_repeats
 
 SAID = "<p>A sentence that was said.</p>"
 CODE = "<pre>if x:\n    y()</pre>"
@@ -32,6 +32,12 @@ def enclosed(html: str, probability: int = 300) -> list[str]:
             f"{SAID}<p><math><annotation encoding=application/x-tex>x^{{2}}=_1</annotation></math></p>{SAID}",
             ["$x^{2}=_1$"],
         ),
+        # Whole tables: their first and last rows, captions, cells that are paragraphs.
+        (f"{SAID}<table><caption>c</caption><tr><td>a<td>b</table>{SAID}", ["c", "a\tb"]),
+        (f"{SAID}<table><caption>c</caption><tr><td>a<td>said</table>{SAID}", ["c"]),
+        (f"{SAID}<table><tr><td>a<td>b<tr><td>c<td>said<tr><td>e<td>f</table>{SAID}", ["a\tb", "e\tf"]),
+        (f"{SAID}<table><tr><td><p>a<td><p>said</table>{SAID}", ["a"]),
+        (f"{SAID}<table><tr><td><p>a<p>b<td>said</table>{SAID}", []),
         # Prose, headings, and what has another kind of block beside it.
         (f"{SAID}<p>Advertisement</p>{SAID}", []),
         (f"{SAID}<h2>Next</h2>{SAID}", []),
@@ -52,6 +58,25 @@ def test_what_main_text_encloses(html: str, added: list[str]) -> None:
 def test_improbable_items_stay_out() -> None:
     assert enclosed(f"{SAID}<ul><li>one</ul>{SAID}", 199) == []
     assert enclosed(f"{SAID}{CODE}{SAID}", 0) == ["if x:\n    y()"]
+
+
+@pytest.mark.parametrize(
+    ("html", "probability", "added"),
+    [
+        (f"<title>A day - Site</title><h1>A day</h1>{SAID}", 400, ["A day"]),
+        (f"<title>A day - Site</title><h1>A day</h1>{SAID}", 399, []),
+        (f"<title>A day - Site</title><h2>A day</h2>{SAID}<h1>A day</h1>", 500, []),
+        (f"<title>Another</title><h1>A day</h1>{SAID}", 500, []),
+        (f"<title>A day</title><h1>A day</h1><p>By Ann{SAID}", 500, []),
+        ("", 500, []),
+    ],
+)
+def test_the_title_above_main_text_is_kept(html: str, probability: int, added: list[str]) -> None:
+    page = parse_page(html, "")
+    texts = [page.block_text(number) for number in range(len(page.blocks))]
+    kept = np.array(["said" in text for text in texts], np.bool_)
+    result = keep_title(page, np.full(len(kept), probability, np.int32), kept)
+    assert [text for text, before, after in zip(texts, kept, result, strict=True) if after > before] == added
 
 
 RELATED = "<h3>You might also like</h3><ul><li><a href=1>Bees</a><li><a href=2>Bread</a></ul>"

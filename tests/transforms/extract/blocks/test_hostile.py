@@ -46,6 +46,16 @@ SHAPES = {
     "open quotes": '<a href="',
     "fences": "<object><b></object></div>",
     "joiners": "a\u200d",
+    "components": "x<x-y>y</x-y>",
+    "components in each other": "<x-y>x<!-- -->",
+    "hidden from ears": "<b aria-hidden=true>x</b>",
+    "hidden from ears, nested": "<b aria-hidden=true>x<i>",
+    "styles": '<i style="display:/*;(',
+    "short codes": '[a b="',
+    "short codes that end": '[a b="]',
+    "brackets": "[/a",
+    "anchors": "<h2><a href=#>#",
+    "indentation": "x<br>&nbsp;",
 }
 
 

@@ -42,7 +42,7 @@ def test_a_lexicon_is_looked_up() -> None:
         lexicon[(value + 1) % 256] = value & ~0xFF | weight & 0xFF
         lexicon[value % 256] = lexicon[value % 256] or 0x12345600
     said = np.frombuffer(htmlblocks.say(page.text, page.arrays.blocks, lexicon.view(np.int32)), np.int32)
-    assert said.reshape(-1, 3).tolist() == [[-193, 3, -100], [20, 2, 0], [0, 0, 0]]
+    assert said.reshape(-1, 4).tolist() == [[-193, 3, -100, 3], [20, 2, 0, 1], [0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize("slots", [0, 128, 257])

@@ -19,6 +19,8 @@ enum {
     FENCE = 64,       /* end tags of other elements do not reach out of it */
     FORMAT = 128,     /* its end tag does not end blocks */
     NO_ELEMENT = 256, /* is not put on the stack */
+    SOFT = 1024,      /* a block that is inline where a sentence runs on (htmlblocks_inline.h) */
+    SPOKEN = 2048,    /* for screen readers alone */
     FORMULA = 512,    /* MathJax 3: what is shown is muted, and MathML for screen readers stands beside it */
 };
 
@@ -40,7 +42,7 @@ enum {
     E_CAPTION, E_H1, E_H2, E_H3, E_H4, E_H5, E_H6, E_PRE, E_BR, E_HR, E_IMG, E_SCRIPT, E_STYLE, E_TITLE, E_META,
     E_BODY, E_HTML, E_HEAD, E_NOSCRIPT, E_TEMPLATE, E_SVG, E_MATH, E_SELECT, E_OPTION, E_TEXTAREA, E_INPUT, E_BUTTON,
     E_SPAN, E_B, E_STRONG, E_EM, E_I, E_CODE, E_DIV, E_QUOTE, E_TIME, E_LABEL, E_PLAIN, E_LINK, E_IFRAME, E_FORM,
-    E_ARTICLE, E_SECTION, E_DETAILS, E_FIGURE, E_KINDS,
+    E_ARTICLE, E_SECTION, E_DETAILS, E_FIGURE, E_RUBY, E_KINDS,
 };
 
 typedef struct {
@@ -52,13 +54,13 @@ static const Element ELEMENTS[] = {
     {"a", E_A, FORMAT, T_LINK}, {"abbr", E_OTHER, 0, -1}, {"acronym", E_OTHER, 0, -1},
     {"address", E_OTHER, BLOCK | CLOSES_P, G_CONTACT}, {"area", E_OTHER, EMPTY, -1},
     {"article", E_ARTICLE, BLOCK | CLOSES_P, T_ARTICLE}, {"aside", E_OTHER, BLOCK | CLOSES_P, T_ASIDE},
-    {"audio", E_OTHER, BLOCK | MUTED, -1}, {"b", E_B, FORMAT, -1}, {"base", E_LINK, EMPTY, -1},
+    {"audio", E_OTHER, BLOCK | SOFT | MUTED, -1}, {"b", E_B, FORMAT, -1}, {"base", E_LINK, EMPTY, -1},
     {"bdi", E_OTHER, 0, -1}, {"bdo", E_OTHER, 0, -1}, {"big", E_OTHER, FORMAT, -1},
     {"blockquote", E_QUOTE, BLOCK | CLOSES_P, T_QUOTE}, {"body", E_BODY, NO_ELEMENT | BLOCK, -1},
-    {"br", E_BR, EMPTY, -1}, {"button", E_BUTTON, BLOCK, T_BUTTON}, {"canvas", E_OTHER, MUTED, -1},
+    {"br", E_BR, EMPTY, -1}, {"button", E_BUTTON, BLOCK | SOFT, T_BUTTON}, {"canvas", E_OTHER, MUTED, -1},
     {"caption", E_CAPTION, BLOCK | FENCE, G_CAPTION}, {"center", E_OTHER, BLOCK | CLOSES_P, -1},
     {"cite", E_OTHER, 0, -1}, {"code", E_CODE, FORMAT, -1}, {"col", E_OTHER, EMPTY, -1},
-    {"colgroup", E_OTHER, NO_ELEMENT, -1}, {"datalist", E_OTHER, BLOCK | MUTED, -1},
+    {"colgroup", E_OTHER, NO_ELEMENT, -1}, {"datalist", E_OTHER, BLOCK | SOFT | MUTED, -1},
     {"dd", E_DD, BLOCK | CLOSES_P, T_DL}, {"del", E_OTHER, 0, -1},
     {"details", E_DETAILS, BLOCK | CLOSES_P, G_TAB}, {"dfn", E_OTHER, 0, -1},
     {"dialog", E_OTHER, BLOCK | CLOSES_P, G_MODAL}, {"dir", E_UL, BLOCK | CLOSES_P, -1},
@@ -72,30 +74,32 @@ static const Element ELEMENTS[] = {
     {"h6", E_H6, BLOCK | CLOSES_P, -1}, {"head", E_HEAD, NO_ELEMENT | BLOCK, -1},
     {"header", E_OTHER, BLOCK | CLOSES_P, T_HEADER}, {"hgroup", E_OTHER, BLOCK | CLOSES_P, -1},
     {"hr", E_HR, EMPTY | BLOCK | CLOSES_P, -1}, {"html", E_HTML, NO_ELEMENT | BLOCK, -1}, {"i", E_I, FORMAT, -1},
-    {"iframe", E_IFRAME, RAW | BLOCK, -1}, {"img", E_IMG, EMPTY, -1}, {"image", E_IMG, EMPTY, -1},
-    {"input", E_INPUT, EMPTY, -1}, {"ins", E_OTHER, 0, -1}, {"kbd", E_OTHER, 0, -1}, {"label", E_LABEL, BLOCK, T_LABEL},
+    {"iframe", E_IFRAME, RAW | BLOCK | SOFT, -1}, {"img", E_IMG, EMPTY, -1}, {"image", E_IMG, EMPTY, -1},
+    {"input", E_INPUT, EMPTY, -1}, {"ins", E_OTHER, 0, -1}, {"kbd", E_OTHER, 0, -1}, {"label", E_LABEL, BLOCK | SOFT, T_LABEL},
     {"legend", E_OTHER, BLOCK, T_LABEL}, {"li", E_LI, BLOCK | CLOSES_P, T_LI}, {"link", E_LINK, EMPTY, -1},
     {"listing", E_PRE, BLOCK | CLOSES_P, T_PRE}, {"main", E_OTHER, BLOCK | CLOSES_P, T_MAIN},
-    {"map", E_OTHER, 0, -1}, {"mark", E_OTHER, 0, -1}, {"math", E_MATH, FENCE, -1},
+    {"map", E_OTHER, 0, -1}, {"marquee", E_OTHER, BLOCK, G_LATEST}, {"mark", E_OTHER, 0, -1}, {"math", E_MATH, FENCE, -1},
     {"menu", E_UL, BLOCK | CLOSES_P, -1}, {"meta", E_META, EMPTY, -1}, {"nav", E_OTHER, BLOCK | CLOSES_P, T_NAV},
     {"mjx-assistive-mml", E_OTHER, 0, -1}, {"mjx-container", E_OTHER, FORMULA, -1}, {"mjx-math", E_OTHER, MUTED, -1},
-    {"nobr", E_OTHER, FORMAT, -1}, {"noembed", E_IFRAME, RAW | BLOCK, -1}, {"noframes", E_IFRAME, RAW | BLOCK, -1},
-    {"noscript", E_NOSCRIPT, BLOCK, -1}, {"object", E_OTHER, BLOCK | FENCE, -1},
+    {"nobr", E_OTHER, FORMAT, -1}, {"noembed", E_IFRAME, RAW | BLOCK | SOFT, -1},
+    {"noframes", E_IFRAME, RAW | BLOCK, -1},
+    {"noscript", E_NOSCRIPT, BLOCK | SOFT, -1}, {"object", E_OTHER, BLOCK | SOFT | FENCE, -1},
     {"ol", E_OL, BLOCK | CLOSES_P, -1}, {"optgroup", E_OPTION, BLOCK, -1}, {"option", E_OPTION, BLOCK, -1},
     {"output", E_OTHER, 0, -1}, {"p", E_P, BLOCK | CLOSES_P, -1}, {"param", E_OTHER, EMPTY, -1},
     {"picture", E_OTHER, 0, -1}, {"plaintext", E_PLAIN, BLOCK | CLOSES_P, T_PRE}, {"pre", E_PRE, BLOCK | CLOSES_P, T_PRE},
-    {"progress", E_OTHER, MUTED, -1}, {"q", E_OTHER, 0, -1}, {"rp", E_OTHER, MUTED, -1}, {"rt", E_OTHER, MUTED, -1},
+    {"progress", E_OTHER, MUTED, -1}, {"q", E_OTHER, 0, -1}, {"rb", E_RUBY, 0, -1}, {"rp", E_RUBY, MUTED, -1},
+    {"rt", E_RUBY, MUTED, -1}, {"rtc", E_RUBY, MUTED, -1},
     {"ruby", E_OTHER, 0, -1}, {"s", E_OTHER, FORMAT, -1}, {"samp", E_OTHER, 0, -1}, {"script", E_SCRIPT, RAW, -1},
     {"search", E_OTHER, BLOCK | CLOSES_P, G_SEARCH}, {"section", E_SECTION, BLOCK | CLOSES_P, T_SECTION},
-    {"select", E_SELECT, BLOCK | MUTED, -1}, {"small", E_OTHER, FORMAT, -1}, {"source", E_OTHER, EMPTY, -1},
+    {"select", E_SELECT, BLOCK | SOFT | MUTED, -1}, {"small", E_OTHER, FORMAT, -1}, {"source", E_OTHER, EMPTY, -1},
     {"span", E_SPAN, 0, -1}, {"strike", E_OTHER, FORMAT, -1}, {"strong", E_STRONG, FORMAT, -1},
     {"style", E_STYLE, RAW, -1}, {"sub", E_OTHER, 0, -1}, {"summary", E_OTHER, BLOCK | CLOSES_P, T_LABEL},
     {"sup", E_OTHER, 0, -1}, {"svg", E_SVG, MUTED | FENCE, -1}, {"table", E_TABLE, BLOCK | FENCE, T_TABLE},
     {"tbody", E_TBODY, BLOCK, -1}, {"td", E_TD, CELL | FENCE, -1}, {"template", E_TEMPLATE, BLOCK | FENCE, -1},
-    {"textarea", E_TEXTAREA, RAW | BLOCK, -1}, {"tfoot", E_TFOOT, BLOCK, -1}, {"th", E_TH, CELL | FENCE, -1},
+    {"textarea", E_TEXTAREA, RAW | BLOCK | SOFT, -1}, {"tfoot", E_TFOOT, BLOCK, -1}, {"th", E_TH, CELL | FENCE, -1},
     {"thead", E_THEAD, BLOCK, -1}, {"time", E_TIME, 0, G_DATE}, {"title", E_TITLE, RAW, -1},
     {"tr", E_TR, BLOCK, -1}, {"track", E_OTHER, EMPTY, -1}, {"tt", E_OTHER, FORMAT, -1}, {"u", E_OTHER, FORMAT, -1},
-    {"ul", E_UL, BLOCK | CLOSES_P, -1}, {"var", E_OTHER, 0, -1}, {"video", E_OTHER, BLOCK | MUTED, -1},
+    {"ul", E_UL, BLOCK | CLOSES_P, -1}, {"var", E_OTHER, 0, -1}, {"video", E_OTHER, BLOCK | SOFT | MUTED, -1},
     {"wbr", E_OTHER, EMPTY, -1}, {"xmp", E_PRE, BLOCK | CLOSES_P, T_PRE},
 };
 
@@ -112,7 +116,8 @@ static const struct {
     {"respond", G_COMMENT}, {"related", G_RELATED}, {"recommend", G_RELATED}, {"similar", G_RELATED},
     {"upsell", G_RELATED}, {"cross", G_RELATED}, {"also", G_RELATED}, {" more ", G_RELATED}, {"see also", G_RELATED},
     {"readmore", G_RELATED}, {"popular", G_LATEST}, {"trending", G_LATEST}, {"recent", G_LATEST},
-    {"latest", G_LATEST}, {"share", G_SHARE}, {"sharing", G_SHARE}, {"social", G_SHARE}, {"follow", G_SHARE},
+    {"latest", G_LATEST}, {"ticker", G_LATEST}, {"breaking", G_LATEST},
+    {"newsline", G_LATEST}, {"lenta", G_LATEST}, {"novost", G_LATEST}, {"share", G_SHARE}, {"sharing", G_SHARE}, {"social", G_SHARE}, {"follow", G_SHARE},
     {"twitter", G_SHARE}, {"facebook", G_SHARE}, {" ad ", G_AD}, {" ads ", G_AD}, {"advert", G_AD},
     {"sponsor", G_AD}, {"promo", G_AD}, {"outbrain", G_AD}, {"taboola", G_AD}, {"affiliate", G_AD},
     {"cookie", G_COOKIE}, {"consent", G_COOKIE}, {"gdpr", G_COOKIE}, {"privacy", G_COOKIE}, {"onetrust", G_COOKIE},
@@ -142,7 +147,8 @@ static const struct {
     {"figure", G_CAPTION}, {"image", G_CAPTION}, {" img ", G_CAPTION}, {"photo", G_CAPTION}, {"media", G_CAPTION},
     {"video", G_CAPTION}, {" toc", G_TOC}, {"contents", G_TOC}, {"code", G_CODE}, {"highlight", G_CODE},
     {"snippet", G_CODE}, {"syntax", G_CODE}, {"hidden", G_HIDDEN}, {" hide", G_HIDDEN}, {" sr only", G_HIDDEN},
-    {"visually", G_HIDDEN}, {"screen reader", G_HIDDEN}, {"invisible", G_HIDDEN}, {"skip", G_HIDDEN},
+    {"visually", G_HIDDEN}, {"screen reader", G_HIDDEN}, {"screenreader", G_HIDDEN}, {"sronly", G_HIDDEN},
+    {"offscreen", G_HIDDEN}, {"off screen", G_HIDDEN}, {"clipped", G_HIDDEN}, {"invisible", G_HIDDEN}, {"skip", G_HIDDEN},
     {"print", G_HIDDEN}, {"quote", G_QUOTE}, {"signature", G_SIGNATURE}, {" sig ", G_SIGNATURE},
     {"reply", G_ACTION}, {"action", G_ACTION}, {"button", G_ACTION}, {"btn", G_ACTION}, {" cta", G_ACTION},
     {" like", G_ACTION}, {" vote", G_ACTION}, {"toolbar", G_ACTION}, {"control", G_ACTION}, {" tab ", G_TAB},
@@ -158,7 +164,7 @@ static const struct {
     {"hours", G_CONTACT},
 };
 
-/* Words of texts that are about the site: English, German, French, Spanish. Looked up word by word, in lower case. */
+/* Words of texts that are about the site, in languages with spaces. Looked up word by word, in small letters. */
 static const char *const SITE_WORDS[] = {
     "copyright", "cookie", "cookies", "privacy", "terms", "subscribe", "newsletter", "login", "register", "share",
     "tweet", "follow", "facebook", "twitter", "instagram", "linkedin", "pinterest", "whatsapp", "youtube", "comments",
@@ -171,6 +177,26 @@ static const char *const SITE_WORDS[] = {
     "confidentialit", "contacto", "compartir", "comentarios", "suscribirse", "privacidad", "read", "more", "see",
     "show", "view", "all", "updated", "published", "posted", "author", "tags", "category", "categories", "popular",
     "trending", "latest", "recommended", "stock", "quantity", "buy", "price", "sale", "reviews", "rating", "stars",
+    /* Italian, Portuguese, Dutch, Polish, Turkish, Indonesian */
+    "condividi", "commenti", "cerca", "accedi", "iscriviti", "pubblicit", "leggi", "correlati", "compartilhar",
+    "entrar", "publicidade", "relacionadas", "pesquisa", "delen", "reacties", "zoeken", "inloggen", "lees", "udost",
+    "komentarze", "szukaj", "zaloguj", "reklama", "czytaj", "payla", "yorum", "yorumlar", "reklam", "oku", "haberler",
+    "bagikan", "komentar", "cari", "masuk", "iklan", "terkait", "selengkapnya", "baca",
+    /* Russian, Ukrainian, Bulgarian, Greek */
+    "поделиться", "комментарии", "комментарий", "комментировать", "поиск", "войти", "вход", "регистрация", "подписаться",
+    "подписка", "подпишитесь", "реклама", "рекламы", "читайте", "читать", "также", "главная", "меню", "новости", "рубрики",
+    "теме", "популярное", "контакты", "редакция", "правила", "соглашение", "конфиденциальности", "защищены", "перепечатке",
+    "коментарі", "пошук", "підписатися", "увійти", "новини", "головна", "читайте", "також", "споделяне", "коментари",
+    "търсене", "начало", "още", "σχόλια", "αναζήτηση", "σύνδεση", "εγγραφή", "διαβάστε", "ειδήσεις", "αρχική",
+    /* Arabic, Persian, Urdu, Hebrew */
+    "مشاركة", "شارك", "تعليقات", "تعليق", "التعليقات", "بحث", "البحث", "تسجيل", "الدخول", "اشترك", "الاشتراك", "إعلان",
+    "الرئيسية", "القائمة", "المزيد", "اقرأ", "أيضا", "الأخبار", "أخبار", "اتصل", "الخصوصية", "محفوظة", "الحقوق",
+    "نظرات", "نظر", "جستجو", "ورود", "عضویت", "اشتراک", "تبلیغات", "صفحه", "اخبار", "بیشتر", "مرتبط", "تماس", "حقوق",
+    "תגובות", "שתף", "שיתוף", "חיפוש", "התחברות", "הרשמה", "פרסומת", "חדשות", "עוד", "צור", "קשר", "תפריט", "זכויות",
+    /* Hindi, Bengali, Korean */
+    "शेयर", "टिप्पणी", "खोजें", "लॉगिन", "विज्ञापन", "समाचार", "संपर्क", "होम", "पढ़ें", "संबंधित", "শেয়ার", "মন্তব্য", "বিজ্ঞাপন",
+    "খবর", "যোগাযোগ", "আরও", "공유", "댓글", "검색", "로그인", "회원가입", "구독", "광고", "뉴스", "메뉴", "더보기", "기사", "문의",
+    "이용약관", "개인정보처리방침", "무단전재",
 };
 
 static inline uint32_t name_hash(const uint8_t *name, size_t size)

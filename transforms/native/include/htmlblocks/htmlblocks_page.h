@@ -9,9 +9,9 @@
 #include "keyed_hash.h"
 #include <math.h>
 
-enum { S_SIZE, S_LINKED, S_SENTENCES, S_PROSE, S_HEADINGS, S_MONEY, S_IMAGES, S_SAID, S_SAYING, SUMS };
-enum { LEVELS = 6, FULL_LEVELS = 4, NEIGHBOURS = 3, SHARES = 3, MOST_PAGE = 64, OWN_PAGE = 24, MOST_WIDTH = 512,
-       BASE_WIDTH = 279 /* features that are not values of the caller */ };
+enum { S_SIZE, S_LINKED, S_SENTENCES, S_PROSE, S_HEADINGS, S_MONEY, S_IMAGES, S_SAID, S_SAYING, S_KNOWN, SUMS };
+enum { LEVELS = 6, FULL_LEVELS = 4, NEIGHBOURS = 3, SHARES = 3, MOST_PAGE = 64, OWN_PAGE = 27, MOST_WIDTH = 512,
+       BASE_WIDTH = 282 /* features that are not values of the caller */ };
 
 static HashKey group_key;
 
@@ -94,7 +94,7 @@ static int prepare_sums(Page *p)
         const int32_t *b = block_of(p, i);
         const double values[SUMS] = {b[B_SIZE],        b[B_LINKED],   b[B_SENTENCES], prose_of(b),
                                      b[B_HEADING] > 0, b[B_CURRENCY], b[B_IMAGES],   said_of(p, i)[W_SUM],
-                                     said_of(p, i)[W_COUNT]};
+                                     said_of(p, i)[W_COUNT], said_of(p, i)[W_KNOWN]};
         for (int s = 0; s < SUMS; s++)
             p->sums[s][i + 1] = p->sums[s][i] + values[s];
     }
@@ -239,9 +239,15 @@ static void prepare_page(Page *p)
         v[21] += near[G_COMMENT] < 255;
         v[22] += (b[B_FLAGS] & F_CODE) != 0;
         v[23] += (b[B_FLAGS] & F_PRE) != 0;
+        v[24] += b[B_UPPER];
+        v[25] += b[B_WORDS];
     }
     for (Py_ssize_t e = 0; e < p->ne; e++)
         most_siblings = fmax(most_siblings, p->siblings[e].count);
+    /* How the page is written: with capitals, in how long words, in words that the lexicon knows. */
+    v[24] = share(v[24], p->sums[S_SIZE][p->n]);
+    v[25] = share(p->sums[S_SIZE][p->n], v[25]);
+    v[26] = share(p->sums[S_KNOWN][p->n], p->sums[S_SAYING][p->n]);
     v[0] = (double)p->n;
     v[1] = p->sums[S_SIZE][p->n];
     v[2] = share(p->sums[S_LINKED][p->n], v[1]);

@@ -5,11 +5,14 @@
 
 #include "htmlblocks_output.h"
 
-enum { MOST_OPEN = 512, MOST_EXTRAS = 64, MOST_BYTES = 1 << 30, MOST_BLOCKS = 1 << 27, NAME_COUNTS = 4096, NEAR = 48, MOST_INDENT = 200 };
+enum { MOST_OPEN = 512, MOST_EXTRAS = 64, MOST_BYTES = 1 << 30, MOST_BLOCKS = 1 << 27, NAME_COUNTS = 4096, NEAR = 48, MOST_INDENT = 200, MOST_SHORTCODES = 16 };
 
 /* What an open element does until it is closed. */
 enum { IN_LINK, IN_BOLD, IN_PRE, IN_MUTED, IN_ASIDE, IN_NOSCRIPT, IN_TEMPLATE, IN_HIDDEN, IN_LIST, IN_QUOTE, IN_TERM,
        IN_HEAD_CELL, IN_CODE, EFFECTS };
+
+/* white-space: what becomes of runs of spaces and line ends. */
+enum { SPACES_UNSET, SPACES_COLLAPSE, SPACES_LINES /* line ends stay */, SPACES_STAY };
 
 typedef struct {
     uint32_t hash, looks; /* of the name; of name and class */
@@ -17,6 +20,7 @@ typedef struct {
     int element;      /* its number, -1 while no text stands in it */
     int number;       /* ol: of its last item; li: its own until it is used; tr: of the row; td, th: in its row */
     int cells;        /* tr: begun so far */
+    int spaces;       /* what becomes of them: SPACES_... */
     uint32_t effects; /* bits of the effects */
     uint64_t groups, above; /* its own, and those of all elements around it */
 } Open;
@@ -28,7 +32,8 @@ typedef struct {
 } Extra;
 
 typedef struct {
-    const uint8_t *start, *at, *end, *last_source, *iframe_end; /* of the next </iframe> */
+    const uint8_t *start, *at, *end, *last_source, *iframe_end /* of the next </iframe> */, *spoken /* behind the last text for screen readers */,
+        *tag; /* where the start tag begins that is being read */
     Open stack[MOST_OPEN];
     int depth, overflow, failed, extras, rows;
     int effects[EFFECTS], kinds[E_KINDS];
@@ -40,11 +45,17 @@ typedef struct {
     /* The block that is being read. */
     int32_t block[B_COLUMNS];
     uint8_t near[GROUPS];
-    int open, space, newline, tabs, joint; /* joint: an inline element was closed and another opened here */
+    int open, space, newline, tabs, joint; /* space & 2: with a line end; joint: an inline element was closed and another opened here */
+    /* spaces: as of Open; pad: spaces that indent the line; gap: the last one was collapsible; broken: a block ended by
+     * line breaks; clause: letters in a row, of scripts without spaces; piece: where the text of the last inline element begins. */
+    int spaces, pad, gap, broken, clause;
+    size_t piece;
     int images, inputs, links, rule, indent;
     char indentation[MOST_INDENT];
-    uint32_t word, whole;
-    int word_size, run, run_upper, run_digits, last_type;
+    uint32_t word, whole, shortcodes[MOST_SHORTCODES]; /* names of the last ones that were opened */
+    unsigned shortcode_count;
+    int word_size, run, run_upper, run_digits;
+    int last_type; /* 0: letter or digit, 1: stop, 2: colon, 3: other, 4: a stop that has been counted */
 } State;
 
 static void begin(State *s) { s->word = 2166136261u; }
@@ -97,6 +108,7 @@ static inline void end_letters(State *s)
 static inline void end_run(State *s)
 {
     end_letters(s);
+    s->clause = 0;
     if (!s->run)
         return;
     s->block[B_WORDS]++;
@@ -164,8 +176,8 @@ static void open_block(State *s)
     s->space = s->newline = s->tabs = s->joint = 0;
     s->images = s->inputs = s->links = s->rule = 0;
     s->whole = 2166136261u;
-    s->run = s->run_upper = s->last_type = 0;
-    if (s->effects[IN_PRE] && reserve(&s->out, MOST_INDENT)) {
+    s->run = s->run_upper = s->last_type = s->clause = s->broken = 0;
+    if (s->indent > 0 && reserve(&s->out, MOST_INDENT)) {
         memcpy(s->out.data + s->out.size, s->indentation, (size_t)s->indent);
         s->out.size += (size_t)s->indent;
     }
@@ -175,7 +187,7 @@ static void open_block(State *s)
 /* Ends the block that is being read, if one is. */
 static void flush(State *s)
 {
-    s->joint = 0;
+    s->joint = s->pad = s->broken = 0;
     s->indent = 0;
     if (!s->open) {
         s->links = 0;
@@ -190,7 +202,7 @@ static void flush(State *s)
         s->out.size--;
     b[B_END] = (int32_t)s->out.size;
     b[B_WHOLE] = (int32_t)s->whole;
-    b[B_FLAGS] |= (s->last_type == 1 ? F_END : 0) | (s->last_type == 2 ? F_COLON : 0);
+    b[B_FLAGS] |= (s->last_type == 1 || s->last_type == 4 ? F_END : 0) | (s->last_type == 2 ? F_COLON : 0);
     if (b[B_END] > b[B_START] && s->out.data[b[B_END] - 1] == '?')
         b[B_FLAGS] |= F_QUESTION;
     s->last_source = s->at;
@@ -216,6 +228,7 @@ static void push(State *s, const Open *open)
     Open *top = &s->stack[s->depth];
     *top = *open;
     top->element = -1;
+    top->spaces = s->spaces = open->spaces ? open->spaces : s->spaces;
     top->above = s->depth ? s->stack[s->depth - 1].above | s->stack[s->depth - 1].groups : 0;
     s->names[top->hash % NAME_COUNTS]++;
     s->kinds[top->kind]++;
@@ -234,10 +247,13 @@ static void end_effects(State *s, Open *open)
     open->effects = open->hash = 0;
 }
 
+/* Whether text is left out where the page is being read. */
+static inline int is_quiet(const State *s) { return s->effects[IN_MUTED] || s->effects[IN_ASIDE]; }
+
 static void pop(State *s)
 {
     Open *top = &s->stack[s->depth - 1];
-    if (top->flags & BLOCK)
+    if (top->flags & BLOCK && !is_quiet(s))
         flush(s);
     if (top->hash)
         end_effects(s, top);
@@ -246,6 +262,7 @@ static void pop(State *s)
         element[N_LAST] = s->block_count;
     }
     s->depth--;
+    s->spaces = s->depth ? s->stack[s->depth - 1].spaces : SPACES_UNSET;
 }
 
 static void pop_to(State *s, int level)

@@ -3,96 +3,13 @@
 #ifndef REFINERY_HTMLBLOCKS_TAGS_H
 #define REFINERY_HTMLBLOCKS_TAGS_H
 
+#include "htmlblocks_inline.h"
+#include "htmlblocks_raw.h"
 #include "htmlblocks_text.h"
 
 /* Extras: parts of the page that are no text of it. */
 enum { X_TITLE, X_LINKED_DATA, X_TYPE, X_DESCRIPTION, X_GENERATOR };
-enum { MOST_EXTRA = 1 << 20, MOST_CLASS = 4000, LONG_CELL = 200, LONG_FORMULA = 1 << 14 };
-
-typedef struct {
-    const uint8_t *at;
-    size_t size;
-} Value;
-
-enum { A_CLASS, A_ID, A_ROLE, A_ITEMPROP, A_STYLE, A_TYPE, A_ALT, A_ALTTEXT, A_PROPERTY, A_NAME, A_CONTENT, A_HREF,
-       A_HIDDEN, A_ARIA_HIDDEN, A_DISPLAY, A_START, ATTRIBUTES };
-
-static const char *const ATTRIBUTE_NAMES[ATTRIBUTES] = {
-    "class", "id", "role", "itemprop", "style", "type", "alt", "alttext", "property", "name", "content", "href", "hidden",
-    "aria-hidden", "display", "start",
-};
-
-static inline int is_space(uint8_t c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f'; }
-
-static inline int has(Value value, const char *word)
-{
-    return value.at && value.size <= MOST_CLASS && memmem(value.at, value.size, word, strlen(word)) != NULL;
-}
-
-static inline int is(Value value, const char *word)
-{
-    return value.at && value.size == strlen(word) && !strncasecmp((const char *)value.at, word, value.size);
-}
-
-/* Reads attributes from `at`; returns the place behind the tag. The first of two with one name counts. */
-static const uint8_t *read_attributes(const uint8_t *at, const uint8_t *end, Value *values, int *self_closing)
-{
-    memset(values, 0, ATTRIBUTES * sizeof *values);
-    *self_closing = 0;
-    while (at < end) {
-        if (*at == '>')
-            return at + 1;
-        if (is_space(*at) || *at == '/') {
-            *self_closing = *at == '/' && at + 1 < end && at[1] == '>';
-            at++;
-            continue;
-        }
-        const uint8_t *name = at++;
-        while (at < end && !is_space(*at) && *at != '/' && *at != '>' && *at != '=')
-            at++;
-        const size_t size = (size_t)(at - name);
-        const uint8_t *after = at;
-        while (after < end && is_space(*after))
-            after++;
-        Value value = {name, 0};
-        if (after < end && *after == '=') {
-            for (after++; after < end && is_space(*after);)
-                after++;
-            if (after < end && (*after == '"' || *after == '\'')) {
-                const uint8_t *stop = memchr(after + 1, *after, (size_t)(end - after - 1));
-                value.at = after + 1;
-                at = stop ? stop + 1 : end;
-                value.size = (size_t)((stop ? stop : end) - value.at);
-            } else {
-                value.at = at = after;
-                while (at < end && !is_space(*at) && *at != '>')
-                    at++;
-                value.size = (size_t)(at - value.at);
-            }
-        }
-        if (size < 2 || size > 11)
-            continue;
-        for (int a = 0; a < ATTRIBUTES; a++)
-            if ((name[0] | 32) == ATTRIBUTE_NAMES[a][0] && strlen(ATTRIBUTE_NAMES[a]) == size
-                && !strncasecmp((const char *)name, ATTRIBUTE_NAMES[a], size)) {
-                if (!values[a].at)
-                    values[a] = value;
-                break;
-            }
-    }
-    return end;
-}
-
-/* What an element looks like: its name and class, digits aside. */
-static uint32_t looks_of(uint32_t name, Value class)
-{
-    uint32_t hash = name;
-    const size_t size = class.size < MOST_CLASS ? class.size : MOST_CLASS;
-    for (size_t i = 0; i < size; i++)
-        if (class.at[i] < '0' || class.at[i] > '9')
-            hash = (hash ^ class.at[i]) * 16777619u;
-    return hash;
-}
+enum { MOST_EXTRA = 1 << 20, LONG_CELL = 200, LONG_FORMULA = 1 << 14 };
 
 static void keep_extra(State *s, int kind, const uint8_t *from, const uint8_t *to)
 {
@@ -117,38 +34,13 @@ static void put_math(State *s, const uint8_t *from, const uint8_t *to, int displ
     text_between(s, dollars, dollars + 1 + display, 1);
 }
 
-/* The end tag of a raw element, or the end of the page. */
-static const uint8_t *raw_end(const uint8_t *at, const uint8_t *end, const uint8_t *name, size_t size)
-{
-    while (at < end && (at = memchr(at, '<', (size_t)(end - at)))) {
-        if ((size_t)(end - at) > size + 1 && at[1] == '/'
-            && !strncasecmp((const char *)at + 2, (const char *)name, size)) {
-            const uint8_t *after = at + 2 + size;
-            if (after == end || is_space(*after) || *after == '>' || *after == '/')
-                return at;
-        }
-        at++;
-    }
-    return end;
-}
-
-/* The end of an iframe's content: at once where no end tag follows, since the rest of the page would be lost, and with the
- * <noscript> around it, which is raw text in browsers with scripts: <noscript><iframe/></noscript>. */
-static const uint8_t *iframe_end(State *s, const uint8_t *at)
-{
-    if (!s->iframe_end || s->iframe_end < at)
-        s->iframe_end = raw_end(at, s->end, (const uint8_t *)"iframe", 6);
-    if (s->iframe_end == s->end)
-        return at;
-    return s->effects[IN_NOSCRIPT] ? raw_end(at, s->iframe_end, (const uint8_t *)"noscript", 8) : s->iframe_end;
-}
-
 /* Content of script, style, title, textarea and the like. `at` is behind the start tag. */
 static const uint8_t *raw_content(State *s, const uint8_t *at, const Element *element, const uint8_t *name,
                                   const Value *values)
 {
     const size_t size = strlen(element->name);
-    const uint8_t *stop = element->name[0] == 'i' ? iframe_end(s, at) : raw_end(at, s->end, name, size);
+    const uint8_t *stop = element->name[0] == 'i' ? iframe_end(s, at)
+                          : element->kind == E_SCRIPT ? script_end(at, s->end) : raw_end(at, s->end, name, size);
     if (element->kind == E_SCRIPT && is(values[A_TYPE], "application/ld+json"))
         keep_extra(s, X_LINKED_DATA, at, stop);
     else if (element->kind == E_SCRIPT && values[A_TYPE].size >= 8 && !memcmp(values[A_TYPE].at, "math/tex", 8))
@@ -205,6 +97,8 @@ static void close_implied(State *s, const Element *element)
         close_kind(s, E_A, E_A, E_LI);
     else if (kind == E_SELECT)
         close_kind(s, E_SELECT, E_SELECT, 0);
+    else if (kind == E_RUBY)
+        close_kind(s, E_RUBY, E_RUBY, E_LI);
     else if (kind >= E_H1 && kind <= E_H6 && s->depth && s->stack[s->depth - 1].kind >= E_H1
              && s->stack[s->depth - 1].kind <= E_H6)
         pop(s);
@@ -248,17 +142,11 @@ static void begin_cell(State *s)
 
 static void empty_element(State *s, const Element *element, const Value *values)
 {
-    const int quiet = s->effects[IN_MUTED] || s->effects[IN_ASIDE];
-    if (element->kind == E_BR && !quiet) {
-        if (s->effects[IN_PRE]) {
+    if (element->kind == E_BR && !is_quiet(s)) {
+        if (s->spaces == SPACES_STAY)
             put_space(s, '\n');
-        } else if (s->open && s->newline) {
-            flush(s);
-        } else if (s->open) {
-            end_run(s);
-            s->newline = 1;
-            s->block[B_BREAKS]++;
-        }
+        else
+            put_break(s);
     } else if (element->kind == E_HR) {
         s->rule = 1;
     } else if (element->kind == E_IMG) {
@@ -278,7 +166,8 @@ static void empty_element(State *s, const Element *element, const Value *values)
     }
 }
 
-static uint32_t effects_of(const State *s, const Element *element, uint32_t flags, const Value *values)
+static uint32_t effects_of(const State *s, const Element *element, uint32_t flags, Style style, const uint8_t *content,
+                           const uint8_t *name, size_t size, const Value *values)
 {
     const int kind = element ? element->kind : E_OTHER;
     uint32_t effects = 0;
@@ -304,18 +193,22 @@ static uint32_t effects_of(const State *s, const Element *element, uint32_t flag
         effects |= 1u << IN_CODE;
     /* React streams parts of a page in <div hidden id="S:0">, from where a script moves them into sight. */
     const int streamed = values[A_ID].size > 2 && !memcmp(values[A_ID].at, "S:", 2);
-    const int hidden = (values[A_HIDDEN].at && !streamed) || has(values[A_STYLE], "display:none") || has(values[A_STYLE], "display: none");
-    const int aria = is(values[A_ARIA_HIDDEN], "true");
-    if (hidden || (aria && flags & BLOCK))
+    const int marked = values[A_HIDDEN].at && !streamed && !is(values[A_HIDDEN], "until-found");
+    const int hidden = style.display == D_NONE || (marked && style.display == D_UNSET);
+    if (hidden)
         effects |= 1u << IN_HIDDEN;
-    const int apart = is(values[A_CLASS], "d-none") || is(values[A_ROLE], "tooltip") || has(values[A_ID], "tooltip");
-    if ((hidden || aria || apart) && !(flags & (BLOCK | CELL)))
+    if (!(flags & (BLOCK | CELL)) && is_left_out(s, kind, hidden, style, content, name, size, values))
         effects |= 1u << IN_ASIDE;
     if (flags & MUTED || has(values[A_CLASS], "katex-html") || has(values[A_CLASS], "headerlink")
         || (!(flags & FORMULA) && values[A_CLASS].size >= 7 && !memcmp(values[A_CLASS].at, "MathJax", 7)))
         effects |= 1u << (kind == E_A ? IN_ASIDE : IN_MUTED);
-    (void)s;
     return effects;
+}
+
+/* Whether an inline element is a thing of its own, which may have no space beside another. */
+static int is_piece(int kind, int flags)
+{
+    return kind == E_A || kind == E_SPAN || kind == E_TIME || (flags & SOFT && !(flags & BLOCK));
 }
 
 static void start_tag(State *s, const uint8_t *name, size_t size)
@@ -325,8 +218,12 @@ static void start_tag(State *s, const uint8_t *name, size_t size)
     Value values[ATTRIBUTES];
     int self_closing;
     const uint8_t *behind = read_attributes(name + size, s->end, values, &self_closing);
-    /* An element that the standard does not know: a block where its name has a hyphen, as of a component. */
-    uint32_t flags = element ? (uint32_t)element->flags : memchr(name, '-', size) ? BLOCK : 0;
+    s->tag = s->at;
+    const Style style = values[A_STYLE].at ? style_of(values[A_STYLE]) : (Style){0};
+    /* An element that the standard does not know is a component if its name has a hyphen. */
+    uint32_t flags = element ? (uint32_t)element->flags : memchr(name, '-', size) ? BLOCK | SOFT : 0;
+    if (flags & SOFT || style.display)
+        flags = flags_here(s, element, flags, style, behind, name, size);
     uint64_t groups = element && element->group >= 0 ? (uint64_t)1 << element->group : 0;
     for (int a = A_CLASS; a <= A_ITEMPROP; a++)
         if (values[a].at)
@@ -343,7 +240,7 @@ static void start_tag(State *s, const uint8_t *name, size_t size)
     }
     if (element)
         close_implied(s, element);
-    if (flags & BLOCK)
+    if (flags & BLOCK && !is_quiet(s))
         flush(s);
     if (flags & RAW) {
         s->at = raw_content(s, behind, element, name, values);
@@ -365,8 +262,12 @@ static void start_tag(State *s, const uint8_t *name, size_t size)
     if (self_closing && (!element || s->kinds[E_SVG] || element->kind == E_SVG))
         return;
     Open open = {.hash = hash, .looks = looks_of(hash, values[A_CLASS]), .kind = element ? element->kind : E_OTHER,
-                 .flags = (int)flags, .groups = groups};
-    open.effects = effects_of(s, element, flags, values);
+                 .flags = (int)flags, .groups = groups, .spaces = style.spaces};
+    if (groups >> G_HIDDEN & 1 && is_spoken(values[A_CLASS]))
+        open.flags |= SPOKEN;
+    open.effects = effects_of(s, element, flags, style, behind, name, size, values);
+    if (!open.spaces && open.effects >> IN_PRE & 1)
+        open.spaces = SPACES_STAY;
     if (open.effects >> IN_HIDDEN & 1)
         open.groups |= (uint64_t)1 << T_HIDDEN;
     if (flags & CELL)
@@ -399,8 +300,10 @@ static void start_tag(State *s, const uint8_t *name, size_t size)
         else
             s->links++;
     }
-    if (s->joint == 1 && (open.kind == E_A || open.kind == E_SPAN || open.kind == E_TIME))
-        s->joint = 2;
+    if (is_piece(open.kind, open.flags)) {
+        s->joint = s->joint ? 2 : 0;
+        s->piece = s->out.size;
+    }
     push(s, &open);
     if (open.effects >> IN_PRE & 1)
         s->indent = -1;
@@ -432,14 +335,18 @@ static void end_tag(State *s, const uint8_t *name, size_t size)
     for (int level = s->depth - 1; level >= 0; level--) {
         Open *open = &s->stack[level];
         if (open->hash == hash || (heading && open->hash && open->kind >= E_H1 && open->kind <= E_H6)) {
-            if (blocks && !(open->flags & (BLOCK | CELL | FENCE))) {
+            if (blocks && !(open->flags & (BLOCK | CELL | FENCE | SOFT))) {
                 if (flags & FORMAT)
                     end_effects(s, open);
                 return;
             }
+            const int own = open->kind, its = open->flags;
             pop_to(s, level);
-            if (kind == E_A || kind == E_SPAN || kind == E_TIME)
-                s->joint = 1;
+            /* Letters that are elements of their own, as initials are, belong together. */
+            if (is_piece(own, its))
+                s->joint = own == E_A || !is_one_letter(s);
+            if (its & SPOKEN)
+                s->spoken = s->at;
             return;
         }
         blocks += (open->flags & (BLOCK | CELL)) != 0;

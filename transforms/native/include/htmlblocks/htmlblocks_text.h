@@ -4,93 +4,10 @@
 #define REFINERY_HTMLBLOCKS_TEXT_H
 
 #include "htmlblocks_stack.h"
+#include "htmlblocks_characters.h"
+#include "htmlblocks_shortcodes.h"
 
-enum { SPACE, LOWER, UPPER, DIGIT, STOP, COLON, COMMA, QUOTE, SYMBOL, MONEY, LETTER, IDEOGRAPH, NO_SPACES, SYLLABLE,
-       INVISIBLE, OTHER, WIDE_STOP };
-
-static int type_of(uint32_t c)
-{
-    if (c < 0x80) {
-        if (c >= 'a' && c <= 'z')
-            return LOWER;
-        if (c >= 'A' && c <= 'Z')
-            return UPPER;
-        if (c >= '0' && c <= '9')
-            return DIGIT;
-        switch (c) {
-        case ' ': case '\t': case '\n': case '\r': case '\f':
-            return SPACE;
-        case '.': case '!': case '?':
-            return STOP;
-        case ':':
-            return COLON;
-        case ',': case ';':
-            return COMMA;
-        case '"': case '\'': case ')': case ']':
-            return QUOTE;
-        case '$':
-            return MONEY;
-        case '-': case '(': case '[': case '%':
-            return OTHER;
-        default:
-            return c < 32 || c == 127 ? INVISIBLE : SYMBOL;
-        }
-    }
-    if (c < 0x250) {
-        if (c == 0xA0 || c == 0x85)
-            return SPACE;
-        if (c < 0xA0 || c == 0xAD)
-            return INVISIBLE;
-        if (c >= 0xA2 && c <= 0xA5)
-            return MONEY;
-        if (c < 0xC0)
-            return c == 0xBB ? QUOTE : c == 0xAA || c == 0xB5 || c == 0xBA ? LETTER : SYMBOL;
-        return c < 0xDF && c != 0xD7 ? UPPER : c >= 0x100 && c < 0x180 && !(c & 1) ? UPPER : LETTER;
-    }
-    if (c < 0x2000) {
-        if ((c >= 0x391 && c <= 0x3A9) || (c >= 0x400 && c <= 0x42F))
-            return UPPER;
-        if (c == 0x61F || c == 0x6D4 || c == 0x964 || c == 0x965 || c == 0x589 || c == 0x1362)
-            return STOP;
-        if (c == 0x60C || c == 0x61B)
-            return COMMA;
-        if ((c >= 0xE00 && c < 0xF00) || (c >= 0x1000 && c < 0x10A0) || (c >= 0x1780 && c < 0x1800))
-            return NO_SPACES;
-        return c == 0x1680 ? SPACE : LETTER;
-    }
-    if (c < 0x2E80) {
-        if (c <= 0x200A || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F)
-            return SPACE;
-        if (c <= 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F))
-            return INVISIBLE;
-        if (c == 0x2026 || c == 0x203D)
-            return STOP;
-        if ((c >= 0x2018 && c <= 0x201F) || c == 0x203A)
-            return QUOTE;
-        if (c >= 0x20A0 && c <= 0x20CF)
-            return MONEY;
-        if (c >= 0x2010 && c <= 0x2015)
-            return OTHER;
-        return c >= 0x2C00 ? LETTER : SYMBOL;
-    }
-    if (c == 0x3000)
-        return SPACE;
-    if (c == 0x3002 || c == 0xFF01 || c == 0xFF1F || c == 0xFF0E)
-        return WIDE_STOP;
-    if (c == 0x3001 || c == 0xFF0C || c == 0xFF1B || c == 0xFF1A)
-        return COMMA;
-    if (c < 0x3040)
-        return c < 0x3005 ? OTHER : QUOTE;
-    if (c < 0xA000)
-        return IDEOGRAPH;
-    if (c >= 0xAC00 && c <= 0xD7AF)
-        return SYLLABLE;
-    if ((c >= 0xF900 && c <= 0xFAFF) || (c >= 0xFF66 && c <= 0xFF9D) || (c >= 0x20000 && c < 0x40000))
-        return IDEOGRAPH;
-    if (c == 0xFEFF || (c >= 0xFE00 && c <= 0xFE0F) || (c >= 0xE000 && c < 0xF900))
-        return INVISIBLE;
-    return c >= 0x1F000 && c < 0x1FB00 ? SYMBOL : LETTER;
-}
+enum { LONG_CLAUSE = 40 /* letters of a script without spaces and stops */ };
 
 static uint8_t ascii_types[128];
 
@@ -127,21 +44,110 @@ static inline size_t encode(uint32_t c, uint8_t *out)
            out[2] = (uint8_t)(0x80 | (c >> 6 & 63)), out[3] = (uint8_t)(0x80 | (c & 63)), 4;
 }
 
-/* A space comes: at most one is written, and none at a line's start; in preformatted text all are. */
+/* A line ends inside a block; a second one ends the block. */
+static void put_break(State *s)
+{
+    if (s->open && s->newline) {
+        flush(s);
+        s->broken = s->gap = 1;
+    } else if (s->open) {
+        end_run(s);
+        s->newline = s->gap = 1;
+        s->pad = 0;
+        s->block[B_BREAKS]++;
+    } else if (s->broken) {
+        s->indent = 0;
+        s->gap = 1;
+    }
+}
+
+/* A space comes. At most one is written, and none at a line's start, but for those that CSS collapses never: behind a
+ * line break they indent the line, as in poems and in code without <pre>. In preformatted text all stay. */
 static inline void put_space(State *s, uint8_t c)
 {
     if (s->open)
         end_run(s);
-    if (!s->effects[IN_PRE]) {
-        s->space = 1;
+    if (s->spaces < SPACES_LINES && !s->newline && !s->broken) {
+        s->space |= 1 + (c == '\n');
+    } else if (s->spaces < SPACES_STAY) {
+        if (s->spaces == SPACES_LINES && c == '\n') {
+            put_break(s);
+            return;
+        }
+        s->space |= 1 + (c == '\n');
+        const int shown = c >= 0x80 || !s->gap;
+        s->gap = c < 0x80;
+        if (s->open && s->newline && shown && s->pad < MOST_INDENT)
+            s->pad++;
+        else if (!s->open && s->broken && shown && s->indent < MOST_INDENT)
+            s->indentation[s->indent++] = ' ';
     } else if (s->open) {
         if (c != '\r')
             s->out.data[s->out.size++] = c == '\n' || c == '\t' ? c : ' ';
     } else if (c == '\n') {
         s->indent = 0;
-    } else if (s->indent < MOST_INDENT && (c == ' ' || c == '\t')) {
-        s->indentation[s->indent++] = (char)c;
+    } else if (s->indent < MOST_INDENT && c != '\r') {
+        s->indentation[s->indent++] = c == '\t' ? '\t' : ' ';
     }
+}
+
+static inline int is_blank(uint8_t c) { return c == ' ' || c == '\n' || c == '\t'; }
+
+/* Whether a character is as wide as an ideograph: CSS Text 3, section 4.1.3, takes a line end between two of them away. */
+static inline int is_wide(const uint8_t *bytes, size_t size, int type)
+{
+    return type == IDEOGRAPH || type == WIDE_STOP
+           || (size == 3 && (bytes[0] == 0xE3 || (bytes[0] == 0xEF && bytes[1] >= 0xBC)));
+}
+
+/* The last character of the block that is being read. There is one. */
+static uint32_t last_character(const State *s, const uint8_t **at, size_t *size)
+{
+    const uint8_t *end = s->out.data + s->out.size, *start = s->out.data + s->block[B_START];
+    for (*at = end - 1; *at > start && (**at & 0xC0) == 0x80;)
+        --*at;
+    return decode(*at, end, size);
+}
+
+static int follows_wide(const State *s)
+{
+    const uint8_t *at;
+    size_t size;
+    const int type = type_of(last_character(s, &at, &size));
+    return is_wide(at, size, type);
+}
+
+/* Whether what was written since `piece` is one letter. */
+static int is_one_letter(const State *s)
+{
+    const uint8_t *at;
+    size_t size;
+    if (!s->open || s->out.size <= (size_t)s->block[B_START] || s->out.size <= s->piece || s->out.size - s->piece > 5)
+        return 0;
+    const int type = type_of(last_character(s, &at, &size));
+    const uint8_t *from = s->out.data + s->piece;
+    from += is_blank(*from) && from < at;
+    return from == at && (type == LOWER || type == UPPER || type >= LETTER);
+}
+
+/* Whether the elements whose border is here are two things, though no space is between them. */
+static inline int is_border(const State *s, int type)
+{
+    if (s->joint != 2 || !s->run || s->effects[IN_PRE] || s->effects[IN_CODE])
+        return 0;
+    if (s->last_type == 0)
+        return type <= DIGIT || type == LETTER || type == SYLLABLE;
+    return s->last_type == 1 && type == UPPER && s->run > 3; /* "said.It", not "U.S." */
+}
+
+/* Greek and Cyrillic capitals as small letters; what else there is stays. */
+static const uint8_t *in_small_letters(const uint8_t *bytes, uint8_t *small)
+{
+    const uint32_t c = (uint32_t)(bytes[0] & 31) << 6 | (bytes[1] & 63);
+    const uint32_t more = (c >= 0x391 && c <= 0x3A9) || (c >= 0x410 && c <= 0x42F) ? 32 : c >= 0x400 && c < 0x410 ? 80 : 0;
+    small[0] = (uint8_t)(0xC0 | (c + more) >> 6);
+    small[1] = (uint8_t)(0x80 | ((c + more) & 63));
+    return small;
 }
 
 /* One visible character. There is room for it and for what stands before it. */
@@ -167,10 +173,13 @@ static inline void put(State *s, const uint8_t *bytes, size_t size, int type)
         end_run(s);
     } else if (s->newline) {
         s->out.data[s->out.size++] = '\n';
+        memset(s->out.data + s->out.size, ' ', (size_t)s->pad);
+        s->out.size += (size_t)s->pad;
         end_run(s);
     } else if (s->space) {
-        s->out.data[s->out.size++] = ' ';
-    } else if (s->joint == 2 && s->run && type <= DIGIT && s->last_type == 0) {
+        if (!(s->space & 2) || !is_wide(bytes, size, type) || !follows_wide(s))
+            s->out.data[s->out.size++] = ' ';
+    } else if (is_border(s, type)) {
         s->out.data[s->out.size++] = ' ';
         end_run(s);
     }
@@ -193,10 +202,11 @@ static inline void put(State *s, const uint8_t *bytes, size_t size, int type)
     case STOP:
         s->last_type = 1;
         break;
-    case WIDE_STOP:
+    case WIDE_STOP: case NARROW_STOP:
         b[B_SENTENCES]++;
-        weight = 3;
-        s->last_type = 1;
+        weight = type == WIDE_STOP ? 3 : 1;
+        s->last_type = 4;
+        s->clause = 0;
         break;
     case COLON:
         b[B_COMMAS]++;
@@ -223,17 +233,22 @@ static inline void put(State *s, const uint8_t *bytes, size_t size, int type)
     default:
         b[B_SYMBOLS] += type == SYMBOL;
         s->last_type = type == NO_SPACES ? 0 : 3;
+        /* Thai and Lao have no stops: a clause is so long, a title and an item of a menu are not. */
+        if (type == NO_SPACES && ++s->clause == LONG_CLAUSE)
+            b[B_SENTENCES]++;
     }
     b[B_SIZE] += weight;
-    if (type == IDEOGRAPH || type == NO_SPACES) {
+    if (type == IDEOGRAPH || type == NO_SPACES || type == WIDE_STOP || type == NARROW_STOP) {
         if (b[B_SIZE] / 5 != (b[B_SIZE] - weight) / 5)
             b[B_WORDS]++;
     } else {
         s->run++;
     }
     if (type == LOWER || type == UPPER || type >= LETTER) {
+        uint8_t small[4];
+        const uint8_t *letter = type == UPPER && size == 2 ? in_small_letters(bytes, small) : bytes;
         for (size_t i = 0; i < size; i++) {
-            const uint8_t c = type == UPPER && size == 1 ? bytes[i] | 32 : bytes[i];
+            const uint8_t c = type == UPPER && size == 1 ? bytes[i] | 32 : letter[i];
             s->word = (s->word ^ c) * 16777619u;
             s->whole = (s->whole ^ c) * 16777619u;
         }
@@ -298,7 +313,7 @@ static size_t reference(const uint8_t *at, const uint8_t *end, uint8_t *text, co
 /* Text of the page from `at` to `end`; `literal`: without references. */
 static void text_between(State *s, const uint8_t *at, const uint8_t *end, int literal)
 {
-    if (!reserve(&s->out, 2 * (size_t)(end - at) + 256)) {
+    if (!reserve(&s->out, 2 * (size_t)(end - at) + 2 * MOST_INDENT + 256)) {
         s->failed = 1;
         return;
     }
@@ -329,6 +344,14 @@ static void text_between(State *s, const uint8_t *at, const uint8_t *end, int li
             size = 1;
         }
         const int type = c < 0x80 ? ascii_types[c] : type_of(decode(at, end, &size));
+        if (type == OTHER && c == '[' && !literal && !s->effects[IN_PRE] && !s->effects[IN_CODE]) {
+            const uint8_t *stop = shortcode_end(s, at, end);
+            if (stop) {
+                put_space(s, ' ');
+                at = stop;
+                continue;
+            }
+        }
         if (type == SPACE)
             put_space(s, c);
         else

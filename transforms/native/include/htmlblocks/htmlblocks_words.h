@@ -10,7 +10,7 @@
 
 #include "htmlblocks_output.h"
 
-enum { W_SUM, W_COUNT, W_LOWEST, W_COLUMNS };
+enum { W_SUM, W_COUNT, W_LOWEST, W_KNOWN, W_COLUMNS };
 enum { PROBES = 8, LEAST_SLOTS = 256, MOST_SLOTS = 1 << 20, MOST_SAID = 1 << 20 /* words of a block that are looked up */ };
 
 /* The byte at `at` as part of a word, or 0. U+0080 to U+00BF and U+2000 to U+203F are punctuation, `*size` bytes long. */
@@ -62,14 +62,15 @@ static inline int32_t weight_of(const int32_t *lexicon, size_t slots, uint32_t h
     return 0;
 }
 
-/* Sum of the weights of a block's words, how many words there are, and the lowest weight, 0 or less. */
+/* Sum of the weights of a block's words, how many words there are, the lowest weight, 0 or less, and how many have one. */
 static void say(const int32_t *lexicon, size_t slots, const uint8_t *at, const uint8_t *end, int32_t *said)
 {
-    said[W_SUM] = said[W_COUNT] = said[W_LOWEST] = 0;
+    said[W_SUM] = said[W_COUNT] = said[W_LOWEST] = said[W_KNOWN] = 0;
     for (uint32_t hash; said[W_COUNT] < MOST_SAID && (hash = next_word(&at, end));) {
         const int32_t weight = weight_of(lexicon, slots, hash);
         said[W_SUM] += weight;
         said[W_COUNT]++;
+        said[W_KNOWN] += weight != 0;
         if (weight < said[W_LOWEST])
             said[W_LOWEST] = weight;
     }
