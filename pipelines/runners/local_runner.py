@@ -34,6 +34,14 @@ from refinery.pipelines.runners.beam_settings import settle
 from refinery.transforms.core.safe_text import printable
 
 SETTLE_SECONDS = 0.5
+# What a worker frees goes back to the system. Otherwise glibc raises its threshold for that with every large block, and
+# both it and Arrow's own pool keep an arena a thread: 700 MB a worker after 20 GB of text, instead of 250. No slower.
+GIVE_BACK = {
+    "MALLOC_MMAP_THRESHOLD_": "262144",
+    "MALLOC_TRIM_THRESHOLD_": "262144",
+    "MALLOC_ARENA_MAX": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
 
 settle()
 POOL_URN = "refinery:env:pool:v1"
@@ -54,9 +62,10 @@ def _quieten_channels() -> None:
 
 
 def worker_environment() -> dict[str, str]:
-    """The launcher's environment, with this copy of the package first on PYTHONPATH."""
+    """The launcher's environment, with this copy of the package first on PYTHONPATH, and memory given back."""
     root = str(Path(__file__).parents[3])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+    paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    return {**GIVE_BACK, **os.environ, "PYTHONPATH": paths}
 
 
 class WorkerDied(RuntimeError):

@@ -100,7 +100,7 @@ class _WriteRecords(beam.DoFn):
 def _writer_of(record: bytes) -> int:
     """Who writes a row of RECORD_SCHEMAS; OTHERS for every other record."""
     if orjson.loads(record)["kind"] in RECORD_SCHEMAS:
-        return 1 + google_crc32c.value(record) % SPREAD
+        return 1 + int(google_crc32c.value(record)) % SPREAD
     return OTHERS
 
 

@@ -5,10 +5,10 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -101,7 +101,8 @@ def write_shard(
             yield from _publish_shard(documents, place, open_store(location), dtype, columns, packed, notes, counted)
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True)
+class Place:
     """Which shard it is."""
 
     split: str
@@ -121,7 +122,7 @@ def _publish_shard(
     counted: Container[str],
 ) -> Iterator[bytes]:
     table = documents.facts
-    name = shard_name(*place)
+    name = shard_name(*astuple(place))
     files: dict[str, dict[str, Any]] = {}
     with scratch_folder(name) as scratch:
         local = {suffix: scratch / f"shard.{suffix}" for suffix in ("bin", "idx", "provenance.parquet")}
@@ -143,10 +144,10 @@ def _publish_shard(
         if packed:
             orders = table["order"].to_numpy()
             whole = documents_of(documents, local["bin"], dtype, lengths, packed)
-            rows["packed"] = list(publish_packed(store, place, whole, orders, packed))
+            rows["packed"] = list(publish_packed(store, astuple(place), whole, orders, packed))
     yield side_output_record(
         "shard",
-        **place._asdict(),
+        **asdict(place),
         documents=len(lengths),
         tokens=sum(lengths),
         files=files,
