@@ -120,7 +120,7 @@ def main() -> None:
     given = parser.parse_args()
     libraries = decoders()
     right: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     size = 0
     for number, (language, text) in enumerate(read_texts(given.texts, given.most)):
         for label in ENCODINGS[language].split():

@@ -18,7 +18,7 @@ from datatrove.pipeline.formatters import PIIFormatter
 
 from benchmarks.conformance import IDS, read
 from refinery.transforms.filter.pii import PiiParams, Span, find_pii
-from refinery.transforms.filter.pii_types.emails import FILE_ENDINGS
+from refinery.transforms.filter.pii_types.emails import ENDINGS
 from refinery.transforms.filter.pii_types.networks import LAST_ARC, SMALL_OCTET
 
 SWITCHES = (name for name, field in PiiParams.model_fields.items() if field.annotation is bool)
@@ -75,7 +75,7 @@ def _has_octets_of_versions(there: str) -> bool:
 EMAIL: dict[str, Class] = {
     "written with the word at": lambda _, there, here: bool(here) and "@" not in here,
     "letters beyond ASCII": lambda around, there, here: not here.isascii() or (not there and not around.isascii()),
-    "the name of a file": lambda _, there, here: _top(there).lower().encode() in FILE_ENDINGS,
+    "the name of a file": lambda _, there, here: _top(there).lower().encode() in ENDINGS,
     "behind the @ a version, numbers or brackets": lambda _, there, here: not here and not _top(there).isalpha(),
     "a top-level domain of one letter": lambda _, there, here: not here and len(_top(there)) == 1,
     "a name in a path (`/@name.surname`)": lambda _, there, here: not here and "/@" in there,

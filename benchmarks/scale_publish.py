@@ -21,8 +21,9 @@ from benchmarks.scale_manifest import made_payload
 from refinery.loader.format.manifest import unseal
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.run.funnel import CountsDisagree
 from refinery.pipelines.run.phases import finish_phase, read_phase
-from refinery.pipelines.run.publish import CountsDisagree, check_written
+from refinery.pipelines.run.publish import check_written
 from refinery.transforms.core.report import merge_records, write_report
 from refinery.transforms.exchange.side_outputs import side_output_record
 from refinery.transforms.write.shard_reports import KIND, MergeShards, reported_shards

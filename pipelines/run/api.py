@@ -77,7 +77,9 @@ def dry_run(
     """
     prefix = str(output)
     made = _recipe(recipe, settings, inputs)
-    jobs = Runner(runner, 0, runner_flags(made, runner, flags, prefix, work), quiet=True, say=say)
+    scratch = scratch_of("", work or f"{prefix.rstrip('/')}/work")
+    options = runner_flags(made, runner, flags, prefix, work)
+    jobs = Runner(runner, 0, options, quiet=True, say=say, scratch=scratch)
     with jobs.open() as opened:
         Refinement(made, prefix, opened, work, reuse, say=say).dry_run()
 

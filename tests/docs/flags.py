@@ -27,6 +27,7 @@ OTHERS = {
     "cibuildwheel": {"--print-build-identifiers"},
     "torchrun": {"--nproc-per-node"},
     "curl": {"--user"},
+    "mysqldump": {"--tab"},
     "zstd": {"--long"},
     "pytest": {"--durations"},
     "mkdocs": {"--strict"},

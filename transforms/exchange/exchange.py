@@ -116,7 +116,7 @@ class _CountArrived(beam.DoFn):
     def start_bundle(self) -> None:
         self.tally = Tally()
 
-    def process(self, element: Any, expected: Any = None, before: bytes = b"") -> Iterator[Any]:
+    def process(self, element: Any, expected: Any = None, before: Iterable[bytes] = ()) -> Iterator[Any]:
         if self.each:
             self.tally.add(b"", element)
             yield element
@@ -125,7 +125,7 @@ class _CountArrived(beam.DoFn):
         dumped = dump_key(key)
         told = None
         if expected is not None:
-            Balance.load(before).check()
+            Balance.load(add_balances(before)).check()
             told = Tally.load(expected.get(dumped, Tally().dump()))
         group = _CountedGroup(self.name, dumped, values, told)
         yield key, group
@@ -249,18 +249,31 @@ def _expand(step: Exchange | Deal, inputs: tuple[beam.PCollection, ...]) -> beam
     return arrived[MAIN]
 
 
-def _balance(record: bytes) -> bytes:
+def _balance(record: bytes) -> tuple[int, bytes]:
     balance = Balance()
     balance.add_record(record)
-    return balance.dump()
+    return 0, balance.dump()
+
+
+def _sum_of_key(key: bytes, tallies: Iterable[bytes]) -> tuple[bytes, bytes]:
+    return key, add_tallies(tallies)
+
+
+def _sum_of_all(_: int, balances: Iterable[bytes]) -> bytes:
+    return add_balances(balances)
 
 
 def _guard(pipeline: beam.Pipeline, keys: beam.PCollection) -> tuple[Any, Any]:
     """Side inputs: the tally of each key, and what went into and came out of all exchanges so far."""
-    keys.element_type = beam.typehints.Tuple[bytes, bytes]
-    expected = keys | "by key" >> beam.CombinePerKey(add_tallies)
+    pair = beam.typehints.Tuple[bytes, bytes]
+    keys.element_type = pair
+    expected = keys | "of key" >> beam.GroupByKey() | "sum of key" >> beam.MapTuple(_sum_of_key).with_output_types(pair)
     before = _balances.get(pipeline, [])
-    records = tuple(before) | "before" >> beam.Flatten() if before else pipeline | "none before" >> beam.Create([])
-    dumped = records | "balance" >> beam.Map(_balance).with_output_types(bytes)
-    summed = dumped | "sum" >> beam.CombineGlobally(add_balances)
-    return beam.pvalue.AsDict(expected), beam.pvalue.AsSingleton(summed)
+    if not before:
+        return beam.pvalue.AsDict(expected), ()
+    records = tuple(before) | "before" >> beam.Flatten()
+    dumped = records | "balance" >> beam.Map(_balance).with_output_types(tuple[int, bytes])
+    summed = (
+        dumped | "of all" >> beam.GroupByKey() | "sum of all" >> beam.MapTuple(_sum_of_all).with_output_types(bytes)
+    )
+    return beam.pvalue.AsDict(expected), beam.pvalue.AsIter(summed)

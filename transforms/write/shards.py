@@ -33,7 +33,7 @@ from refinery.transforms.pack.write_packed import packed_memory, publish_packed
 from refinery.transforms.statistics.measure import measure_shard
 from refinery.transforms.statistics.tally import NO_NOTES, Measured
 from refinery.transforms.write.document_batch import read_batches
-from refinery.transforms.write.shard_documents import ShardDocuments, sort_on_disk
+from refinery.transforms.write.shard_documents import SPOOLED, ShardDocuments, sort_on_disk
 from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, parse_shard_key
 from refinery.transforms.write.targets import FindCuts, write_within_targets
 
@@ -50,7 +50,8 @@ def provenance_rows(
     facts of `ShardDocuments`. counted: columns that are 0 where a document has no such note."""
     missing = {c.name: "" if c.type == "string" else 0 if c.name in counted else None for c in columns}
     offset = row = 0
-    for batch in table.drop_columns(["order"]).to_batches(max_chunksize=BATCH_ROWS):
+    known = table.drop_columns([name for name in ("order", *SPOOLED) if name in table.column_names])
+    for batch in known.to_batches(max_chunksize=BATCH_ROWS):
         for fields in batch.to_pylist():
             meta = orjson.loads(fields.pop("meta"))
             # A text may be a field of a record, which may be a number there.

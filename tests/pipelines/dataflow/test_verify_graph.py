@@ -9,10 +9,10 @@ from refinery.pipelines.verify.verify_job import CheckCorpus, VerifyJob, share_t
 from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
-from tests.pipelines.dataflow.test_dataflow_graph import EVERY, LIST
-from tests.pipelines.dataflow_graphs import WORK, dry_run, functions, local_strings, no_credentials, steps
+from tests.pipelines.dataflow.test_dataflow_graph import EVERY, LIST, own_steps
+from tests.pipelines.dataflow_graphs import WORK, dry_run, functions, local_strings, no_credentials
 
-OWN = ("check", "all runs", "checked", "ranges", "join", "all found", "joined", "follow")
+OWN = ("check", "checked", "ranges", "deal ranges", "join", "joined", "follow")
 
 
 def test_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,9 +26,7 @@ def test_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
         pipeline | CheckWorkers()
 
     graph = dry_run(build).proto_pipeline
-    own = {name for name in steps(graph) if "/ReshufflePerKey/" not in name}
-    deal = ("deal ranges/AddRandomKeys", "deal ranges/RemoveRandomKeys")
-    assert own == {*EVERY, *(f"verify/{step}" for step in (*OWN, *LIST, *deal))}
+    assert own_steps(graph) == {*EVERY, *(f"verify/{step}" for step in (*OWN, *LIST))}
     assert graph.ByteSize() < 100_000
     assert not [(name, place) for name, code in functions(graph) for place in local_strings() if place in code]
 

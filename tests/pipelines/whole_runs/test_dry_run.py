@@ -29,15 +29,25 @@ def test_every_state_of_a_run(small: Path, done: Path, tmp_path: Path, capsys: p
     size = sum((small / f"{name}.jsonl").stat().st_size for name in "ab") / 1000
     source = f"source s: 2 files, {size:.1f} kB, jsonl, 2 tasks\n"
     end = "dry run: everything was checked, nothing was written\n"
+
+    def disk(place: Path) -> str:
+        text, spilled = size * 1.4, size * 0.7
+        return (
+            f"disk: up to {text:.1f} kB for the corpus and its work files, and {spilled:.1f} kB of temporary files in "
+            f"{place}/work, if all text is kept\n"
+        )
+
     assert dry_run(capsys, small, tmp_path / "new") == (
         0,
-        f"{source}clean: 1 wave to run, {size:.1f} kB to read\ndedup: to run\nshards: to run\n{end}",
+        f"{source}clean: 1 wave to run, {size:.1f} kB to read\ndedup: to run\nshards: to run\n"
+        f"{disk(tmp_path / 'new')}{end}",
     )
     assert dry_run(capsys, small, done) == (0, f"{source}{done} is complete already; nothing to do\n")
     (done / "manifest.json").unlink()
     (done / "work/shards.json").unlink()
     code, said = dry_run(capsys, small, done)
-    assert (code, said) == (0, f"{source}clean: complete already\ndedup: complete already\nshards: to run\n{end}")
+    runs = "clean: complete already\ndedup: complete already\nshards: to run\n"
+    assert (code, said) == (0, f"{source}{runs}{disk(done)}{end}")
     (done / "work/clean.json").unlink()
     (done / "work/dedup.json").unlink()
     (done / "work/clean/wave-00001.json").unlink()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.address.redact import redact_address
 
-TOKEN = "ghp_" + "Q7zBcDeFgHiJkLmNoPqRsTuVwXyZ01234567"[:36]
+TOKEN = "ghp_" + "i0VpEBOWfbZAVaBSo63bbH6xnAbnBEoonCrb"
 
 CASES = {
     "": "",
