@@ -198,7 +198,7 @@ def listen(folder: Path, name: str) -> None:
 
     import tests.faults  # noqa: F401
     from refinery.pipelines.commands.command_line import execute
-    from tests.beam_memory import remember_what_never_changes
+    from refinery.pipelines.runners.beam_memory import remember_what_never_changes
     from tests.pipelines.small_runs import command, make_small_inputs
     from tests.sampling import skip_syncs
 

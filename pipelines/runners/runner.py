@@ -17,6 +17,7 @@ from refinery.pipelines.dataflow.jobs import JobFailed, JobRunner, JobState, Pol
 from refinery.pipelines.dataflow.worker_package import build_package
 from refinery.pipelines.progress.output import current
 from refinery.pipelines.progress.work import Work
+from refinery.pipelines.runners.beam_memory import remember_what_never_changes
 from refinery.pipelines.runners.capacity import DATAFLOW, least_workers, vcpus_asked_for
 from refinery.pipelines.runners.local_runner import WorkerPool, local_options, repeats, run_local
 from refinery.pipelines.runners.notebooks import as_outside_notebooks
@@ -173,6 +174,7 @@ class Runner:
                     with scratch_space(self.scratch) as folder:
                         disk = DiskExchanges(str(folder / "exchanges"), max(1, self.workers), repeats(self.flags))
                         exchange_on_disk(pipeline, disk)
+                        remember_what_never_changes()
                         build(pipeline)
                         finish_graph(pipeline)
                         options = local_options(self.workers, list(self.flags))

@@ -1,4 +1,4 @@
-"""Answers of Beam that never change, remembered: more than half of a small run is asking for them again."""
+"""Answers of Beam that never change, remembered: more than half of what the launcher does is asking for them again."""
 
 import argparse
 import copy
