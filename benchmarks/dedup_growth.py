@@ -6,7 +6,7 @@
 The input is generated signatures: of all documents 5 % are exact copies, 10 % near copies, 0.5 % copies of one and the
 same document, and 1 % share one band and nothing else (a hot bucket that grows with the input). The whole of
 `Deduplicate` runs on the local runner, verdicts written. Memory is PSS, sampled: the launcher, which holds the
-shuffles, and all workers. Bytes are those of the batches that enter each GroupByKey.
+shuffles, and all workers. Bytes are those of the batches that are sent into each exchange.
 
 Then benchmarks/large_bucket.py runs with --members documents.
 
@@ -36,8 +36,10 @@ from refinery.pipelines.planner.inputs import REFERENCE
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.signatures import compute_signatures
+from refinery.transforms.exchange import exchange
 from refinery.transforms.exchange.side_outputs import take_side_outputs
 
+THROUGH_FILES = exchange.through_files
 MIXTURE = Mixture(exact=0.05, copies=0.10, family=0.005, bucket=0.01)
 
 
@@ -55,7 +57,7 @@ class _CountBytes(beam.DoFn):
         self.total = self.batches = 0
 
     def process(self, element: Any) -> Iterator[Any]:
-        self.total += len(element[1])
+        self.total += len(element[1] if isinstance(element, tuple) else element)
         self.batches += 1
         yield element
 
@@ -66,25 +68,21 @@ class _CountBytes(beam.DoFn):
 
 
 def count_shuffles(folder: str) -> list[str]:
-    """Make every `beam.GroupByKey` of this process' pipelines count its input bytes. Returns their labels."""
-    plain = beam.GroupByKey
+    """Make every exchange of this process' pipelines count what is sent into it. Returns their names."""
     labels: list[str] = []  # fills while pipelines are built
 
-    class CountedGroupByKey(beam.PTransform):
-        """Runners treat GroupByKey as a primitive and ignore what is inside it, so the counting step goes before it."""
+    def counted(disk: Any, name: str, inputs: tuple[beam.PCollection, ...], *more: Any) -> Any:
+        labels.append(name)
+        steps = (beam.ParDo(_CountBytes(name, folder)).with_output_types(each.element_type) for each in inputs)
+        sent = tuple(each | f"count {i}" >> step for i, (each, step) in enumerate(zip(inputs, steps, strict=True)))
+        return THROUGH_FILES(disk, name, sent, *more)
 
-        def expand(self, pcoll: Any) -> Any:
-            label = pcoll.pipeline.transforms_stack[-1].full_label
-            labels.append(label)
-            count = beam.ParDo(_CountBytes(label, folder)).with_output_types(pcoll.element_type)
-            return pcoll | count | plain()
-
-    beam.GroupByKey = CountedGroupByKey
+    exchange.through_files = counted
     return labels
 
 
 def shuffled(folder: str, labels: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """(bytes, batches) by GroupByKey, in the order of the labels; empties the folder."""
+    """(bytes, batches) by exchange, in the order of the labels; empties the folder."""
     total: Counter[str] = Counter()
     batches: Counter[str] = Counter()
     for path in Path(folder).iterdir():
@@ -143,8 +141,7 @@ def print_growth(runs: Sequence[Growth]) -> None:
     print(f"\n| shuffle, bytes a document | {' | '.join(f'{run.documents:,}' for run in runs)} |")
     print("| --- " * (1 + len(runs)) + "|")
     for label in dict.fromkeys(label for run in runs for label in run.shuffles):
-        name = label.removeprefix("deduplicate/").removesuffix("/CountedGroupByKey")
-        print(f"| {name} | {' | '.join(f'{run.shuffles.get(label, 0) / run.documents:.2f}' for run in runs)} |")
+        print(f"| {label} | {' | '.join(f'{run.shuffles.get(label, 0) / run.documents:.2f}' for run in runs)} |")
 
 
 # --- the cost of a terabyte -------------------------------------------------------------------------------------------

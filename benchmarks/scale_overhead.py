@@ -30,7 +30,7 @@ import orjson
 from apache_beam import coders
 
 from benchmarks import made_signatures
-from benchmarks.dedup_growth import MIXTURE, count_shuffles, shuffled
+from benchmarks.dedup_growth import MIXTURE, THROUGH_FILES, count_shuffles, shuffled
 from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, partitions_of, write_signatures
 from benchmarks.signatures import describe_run
 from refinery.pipelines.run.phases import Phase, pair_parts
@@ -46,6 +46,7 @@ from refinery.transforms.dedup.deduplicate import (
 )
 from refinery.transforms.dedup.near_duplicates import bucket_batches
 from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.exchange import exchange
 from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.records.record_batch import HASH, HASHES, HeldRows, cut
 from refinery.transforms.tokenize.encode import EncodedDocument
@@ -121,7 +122,6 @@ def one_key(documents: int, parts: int, partitions: int, rows: int) -> float:
 
 def compare_dedup(documents: int, layout_documents: int, layout_parts: int) -> None:
     made_signatures.PART_DOCUMENTS = PART_DOCUMENTS
-    plain = beam.GroupByKey
     bands = PARAMS.layout(SIGNATURE.permutations)[0]
     print("| keys | documents | µs a document | bytes of band hashes | rows in a batch of them | all shuffled bytes |")
     print("| --- " * 6 + "|")
@@ -136,9 +136,9 @@ def compare_dedup(documents: int, layout_documents: int, layout_parts: int) -> N
             seconds = run_dedup(scratch, lists, partitions)
             labels = count_shuffles(counts)
             run_dedup(scratch, lists, partitions)
-            beam.GroupByKey = plain
+            exchange.through_files = THROUGH_FILES
             found = shuffled(counts, labels)
-            (size, batches) = next(sent for label, sent in found.items() if "by hash" in label)
+            (size, batches) = next(sent for label, sent in found.items() if "by-hash" in label)
             costs.append(seconds / documents * 1e6)
             rows = documents * bands / batches
             total = sum(sent for sent, _ in found.values()) / documents

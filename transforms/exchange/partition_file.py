@@ -108,11 +108,6 @@ class PartitionWriter:
         before.unlink()
         return np.array(found, SEGMENT)
 
-    def abandon(self) -> None:
-        """Remove what was written so far."""
-        self._descriptor_closed()
-        self._unfinished.unlink(missing_ok=True)
-
     @property
     def _unfinished(self) -> Path:
         return self.path.with_suffix(".part")

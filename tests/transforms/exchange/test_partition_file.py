@@ -100,11 +100,3 @@ def test_any_damage_is_noticed(tmp_path_factory: pytest.TempPathFactory, data: s
         found = {key: list(group) for key, group in read_groups([writer.path]).items()}
         assert found == good
         raise ExchangeError("a.partition: unharmed")
-
-
-def test_an_abandoned_file_leaves_nothing(tmp_path: Path) -> None:
-    writer = PartitionWriter(tmp_path / "a.partition")
-    writer.add(b"i0", bytes(100))
-    writer._flush()
-    writer.abandon()
-    assert list(tmp_path.iterdir()) == []
