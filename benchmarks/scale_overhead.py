@@ -30,7 +30,7 @@ import orjson
 from apache_beam import coders
 
 from benchmarks import made_signatures
-from benchmarks.dedup_growth import MIXTURE, THROUGH_FILES, count_shuffles, shuffled
+from benchmarks.dedup_growth import MIXTURE, count_shuffles, shuffled
 from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, partitions_of, write_signatures
 from benchmarks.signatures import describe_run
 from refinery.pipelines.run.phases import Phase, pair_parts
@@ -47,6 +47,7 @@ from refinery.transforms.dedup.deduplicate import (
 from refinery.transforms.dedup.near_duplicates import bucket_batches
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.exchange import exchange
+from refinery.transforms.exchange.on_disk import through_files
 from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.records.record_batch import HASH, HASHES, HeldRows, cut
 from refinery.transforms.tokenize.encode import EncodedDocument
@@ -136,7 +137,7 @@ def compare_dedup(documents: int, layout_documents: int, layout_parts: int) -> N
             seconds = run_dedup(scratch, lists, partitions)
             labels = count_shuffles(counts)
             run_dedup(scratch, lists, partitions)
-            exchange.through_files = THROUGH_FILES
+            vars(exchange)["through_files"] = through_files
             found = shuffled(counts, labels)
             (size, batches) = next(sent for label, sent in found.items() if "by-hash" in label)
             costs.append(seconds / documents * 1e6)
