@@ -84,7 +84,8 @@ def request(draw: random.Random, corpus: Corpus, path: Path) -> tuple[set[int], 
     copies = ["--copies", draw.choice(("keep", "remove"))]
     if kind == "urls":
         share = draw.choice((0.05, 0.2, 0.5))
-        urls = sorted({record.url for record in corpus.records if draw.random() < share})
+        drawn = {record.url for record in corpus.records if draw.random() < share}
+        urls = sorted(drawn or {corpus.records[0].url})  # a list names something
         named = {at for at, record in enumerate(corpus.records) if record.url in urls}
         return named, ["--urls", write_list(path, urls), *copies]
     source = draw.choice(SOURCES)
