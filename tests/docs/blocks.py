@@ -29,6 +29,7 @@ PYTHON_ELSEWHERE = {
     ("README.md", ""): "tests/test_loader_docs.py",
     ("loader.md", ""): "tests/test_loader_docs.py",
     ("frameworks.md", ""): "needs PyTorch: tests/frameworks does what it shows",
+    ("beam-data-loss.md", ""): "loses data: 2 GB through a runner that holds them six times",
     ("volunteers.md", ""): "tests/pipelines/export/test_distribution.py",
     ("architecture.md", '"""Documents that are mostly digits'): "tests/pipelines/test_adding_a_stage.py",
     ("architecture.md", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
