@@ -19,7 +19,7 @@ from typing import Any
 
 from refinery.loader.format.removals import REFERENCE
 from refinery.pipelines.audit.examine import Examiner, unclaimed
-from refinery.pipelines.audit.outcome import COUNTS, SURVIVOR, Finding, Outcome
+from refinery.pipelines.audit.outcome import COUNTS, SURVIVOR, Finding, Later, Outcome
 from refinery.pipelines.audit.recorded import Asked, AuditedRun
 from refinery.pipelines.audit.removals import Spill, Survivor, problem_of, survivors
 from refinery.pipelines.audit.sample import Buckets, PublishedFile, Row, Sample, chosen_rows, file_of, published_files
@@ -202,12 +202,12 @@ def _audit(
     calls = [(number, task, slices) for number, task in enumerate(task for many in tasks.values() for task in many)]
     claimed: set[int] = set()
     removals: list[Row] = []
-    later: dict[str, tuple[str, str]] = {}
+    later: list[Later] = []
     for outcome in processes.map("examine", calls, "parts of input files read"):
         verdict.add(outcome)
         claimed.update(outcome.claimed)
         removals += outcome.removals
-        later |= outcome.later
+        later += outcome.later
     for outcome in _removals(run, processes, survivors(run, removals, later), tasks, verdict):
         verdict.add(outcome)
     for finding in unclaimed(buckets, claimed):

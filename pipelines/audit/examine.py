@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from refinery.pipelines.audit.expected import Expected, Judge, different_fields
-from refinery.pipelines.audit.outcome import DECISION, FIELDS, INVENTED, MISSING, TOKENS, Finding, Outcome
+from refinery.pipelines.audit.outcome import DECISION, FIELDS, INVENTED, MISSING, TOKENS, Finding, Later, Outcome
 from refinery.pipelines.audit.recorded import AuditedRun
 from refinery.pipelines.audit.removals import Spill, features_of
 from refinery.pipelines.audit.sample import DEAD, KEPT, POISON, REJECTED, REMOVED, TAKEN, Buckets, Row, Sample, file_of
 from refinery.pipelines.audit.takedowns import REJECT_GONE, WORDS, believed, stage_of_taken
 from refinery.pipelines.tracing.by_token import corpus_tokenizer, read_tokens, shard_path, without_ends
+from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import Document, RawDocument
 from refinery.transforms.core.per_document import Damaged, Skipped, content_size
 from refinery.transforms.core.safe_text import printable
@@ -77,7 +78,7 @@ class Examiner:
             self.taken(cleaned, row, outcome)
             return
         if published is None:
-            outcome.later[id_] = (source, printable(cleaned.origin))
+            outcome.later.append(Later(id_, address_hash(cleaned.url), source, printable(cleaned.origin)))
         self.settle(self.judge.finish(cleaned, published), rows, outcome, id_, cleaned)
 
     def settle(

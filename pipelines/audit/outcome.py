@@ -35,14 +35,23 @@ class Finding:
         return {name: printable(str(value))[:SHOWN] for name, value in asdict(self).items()}
 
 
+@dataclass(frozen=True)
+class Later:
+    """A document that deduplication keeps and a later stage loses: nothing that is published has its id."""
+
+    id: str
+    address: bytes
+    source: str
+    origin: str
+
+
 @dataclass
 class Outcome:
     """What was found in a part of the work. agreed, undecided: units by fate, by why. findings: of units that differ
     (`differing` of them), the first ones. claimed: numbers of published rows. removals: rows whose survivors are still
-    to be looked at. later: id -> source and origin of documents that phase 3 loses, in whose favour others may
-    have been removed. read: (outcome, reason) -> documents, bytes, of the reader. lost: (source, stage, reason or
-    error) -> documents, bytes, of what stages drop or fail on. taken: (source, stage, why) -> documents that takedowns
-    list."""
+    to be looked at. later: documents that phase 3 loses, in whose favour others may have been removed. read: (outcome,
+    reason) -> documents, bytes, of the reader. lost: (source, stage, reason or error) -> documents, bytes, of what
+    stages drop or fail on. taken: (source, stage, why) -> documents that takedowns list."""
 
     source: str = ""
     agreed: Counter[str] = field(default_factory=Counter)
@@ -52,7 +61,7 @@ class Outcome:
     findings: list[Finding] = field(default_factory=list)
     claimed: list[int] = field(default_factory=list)
     removals: list[Row] = field(default_factory=list)
-    later: dict[str, tuple[str, str]] = field(default_factory=dict)
+    later: list[Later] = field(default_factory=list)
     read: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     lost: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
     taken: Counter[tuple[str, str, str]] = field(default_factory=Counter)

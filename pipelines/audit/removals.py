@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refinery.loader.format.removals import REFERENCE, URL_DUPLICATE
+from refinery.pipelines.audit.outcome import Later
 from refinery.pipelines.audit.recorded import AuditedRun
 from refinery.pipelines.audit.sample import Row
 from refinery.pipelines.recipe.recipe import Recipe
@@ -98,38 +99,53 @@ class Survivor:
     is_kept: bool
 
 
-Later = Mapping[str, tuple[str, str]]
-
-
-def survivors(run: AuditedRun, rows: Iterable[Row], later: Later) -> Iterator[tuple[Row, Survivor | None]]:
+def survivors(run: AuditedRun, rows: Iterable[Row], later: Iterable[Later]) -> Iterator[tuple[Row, Survivor | None]]:
     """Each removal with the document kept instead; None where nothing that is published says which record it was, nor
-    `later`: id -> source and origin of sampled documents that a later stage loses.
+    `later`, what sampled documents a later stage loses.
 
     Cost: for each id a row group of one shard of every domain, and of one file of removals where it is not kept.
     """
+    lost = list(later)
     batch: list[Row] = []
     for row in rows:
         batch.append(row)
         if len(batch) >= AT_ONCE:
-            yield from _survivors(run, batch, later)
+            yield from _survivors(run, batch, lost)
             batch = []
-    yield from _survivors(run, batch, later)
+    yield from _survivors(run, batch, lost)
 
 
-def _survivors(run: AuditedRun, rows: list[Row], later: Later) -> Iterator[tuple[Row, Survivor | None]]:
+def _survivors(run: AuditedRun, rows: list[Row], later: Iterable[Later]) -> Iterator[tuple[Row, Survivor | None]]:
+    """An id is that of a text, and copies of one text may have won at several addresses before exact duplicates were
+    compared: the document kept for an address is the one that has it, be it removed itself by now."""
     ids = frozenset(bytes.fromhex(row["kept_id"]) for row in rows if not row["scope"].startswith(REFERENCE))
     found: dict[str, Survivor] = {}
+    at: dict[tuple[str, bytes], Survivor] = {}  # by address too
     for _, _, row in find_kept(run.store, run.manifest, Wanted(id=ids)):
-        found[row["id"].hex()] = Survivor(row["source"], row["origin"], True)
-    rest = frozenset(id_ for id_ in ids if id_.hex() not in found)
-    for row in find_removed(run.store, run.manifest, Wanted(id=rest)):
+        survivor = Survivor(row["source"], row["origin"], True)
+        found[row["id"].hex()] = at[row["id"].hex(), address_hash(row["url"])] = survivor
+    rest = {id_ for id_ in ids if id_.hex() not in found}
+    rest |= {
+        bytes.fromhex(row["kept_id"])
+        for row in rows
+        if row["reason"] == URL_DUPLICATE and (row["kept_id"], address_hash(row["url"])) not in at
+    }
+    for row in find_removed(run.store, run.manifest, Wanted(id=frozenset(rest))):
+        survivor = Survivor(row["source"], row["origin"], False)
+        if row["reason"] != URL_DUPLICATE:
+            at.setdefault((row["id"].hex(), address_hash(row["url"])), survivor)
         if row["reason"] not in (URL_DUPLICATE, EXACT):  # those speak of other documents of this id
-            found.setdefault(row["id"].hex(), Survivor(row["source"], row["origin"], False))
-    for id_ in (row["kept_id"] for row in rows):
-        if id_ not in found and id_ in later:
-            found[id_] = Survivor(*later[id_], False)
+            found.setdefault(row["id"].hex(), survivor)
+    for each in later:
+        survivor = Survivor(each.source, each.origin, False)
+        at.setdefault((each.id, each.address), survivor)
+        found.setdefault(each.id, survivor)
     for row in rows:
-        yield row, None if row["scope"].startswith(REFERENCE) else found.get(row["kept_id"])
+        survivor = found.get(row["kept_id"])
+        if row["reason"] == URL_DUPLICATE:
+            others = survivor if run.recipe.exact_dup else None  # else several documents with one text may be kept
+            survivor = at.get((row["kept_id"], address_hash(row["url"])), others)
+        yield row, None if row["scope"].startswith(REFERENCE) else survivor
 
 
 def problem_of(row: Row, survivor: Document, run: AuditedRun) -> str:

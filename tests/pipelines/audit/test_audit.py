@@ -1,6 +1,7 @@
 """Honest corpora pass, forged ones are found, and what cannot be decided is said."""
 
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from tests.corpus_factory import edit_manifest
 from tests.pipelines.audit.forging import FORGERIES, copy_of, seal_again
 from tests.pipelines.code_runs import make_code_inputs
 from tests.pipelines.inputs import ROOT, run
-from tests.pipelines.small_runs import OFF, rows
+from tests.pipelines.small_runs import OFF, rows, text_of
 from tests.sampling import one_commit_in_four, sampled
 
 
@@ -81,6 +82,27 @@ def test_an_honest_corpus_with_targets_caps_samples_and_lines(small: Path, tmp_p
     assert verdict.is_sound, list(verdict.lines())
     assert verdict.outcome.agreed["cut at the target of its source"], list(verdict.lines())
     assert verdict.outcome.agreed["removed as a copy"] and verdict.outcome.agreed["in the corpus"]
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_copies_that_have_addresses_in_common_too(small: Path, tmp_path: Path, exact: bool) -> None:
+    """A few texts at a few addresses: what an address was decided for may be removed as a copy of another one's, and
+    several documents of one text may be kept."""
+    draw = random.Random(1)
+    lines = [
+        {
+            "text": text_of(draw.randrange(6)),
+            "url": f"https://a.example/{draw.randrange(8)}",
+            "date": f"20{day:02}-01-01",
+        }
+        for day in draw.sample(range(10, 70), 60)
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    recipe = {"name": "t", "tokenizer": {"path": str(small / "tokenizer.json")}, **OFF, "url_dup": {}}
+    recipe |= {"exact_dup": exact, "sources": [{"name": "a", "paths": [str(tmp_path / "a.jsonl")]}]}
+    verdict = audited(refined(tmp_path, recipe))
+    assert verdict.is_sound, "\n".join(verdict.lines())
+    assert verdict.outcome.agreed["removed as a copy"] > 40
 
 
 @pytest.mark.parametrize("name", sampled("forgeries that audits find", FORGERIES, 3))
