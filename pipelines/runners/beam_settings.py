@@ -1,7 +1,6 @@
 """What Beam's processes that this project starts have set otherwise than Beam 2.77 does: `settle`.
 
-No flush by time: Beam's data channels can flush from a second thread, which loses what is written between that flush's
-copy and its clearing of the buffer (docs/beam-data-loss.md). Workers have the same setting (worker.py).
+No flush by time (timed_flush.py): workers have the same setting (worker.py).
 No port for others: Beam binds its servers to all addresses of a machine; its own processes are all on this one.
 """
 
@@ -12,7 +11,8 @@ from apache_beam.runners.portability import abstract_job_service, local_job_serv
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.worker import worker_pool_main
 
-NO_TIMED_FLUSH = 0
+from refinery.pipelines.runners.timed_flush import NO_TIMED_FLUSH
+
 EVERYWHERE, LOOPBACK = "[::]", "127.0.0.1"
 
 

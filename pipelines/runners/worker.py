@@ -30,16 +30,12 @@ from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
+from refinery.pipelines.runners.timed_flush import NO_TIMED_FLUSH
 from refinery.transforms.core import live
 from refinery.transforms.core.live import LIVE, live_totals
 
 REPORT_SECONDS = 0.1
 STATE_CACHE_BYTES = 100 << 20
-
-# Beam 2.77 can flush its data buffers by time from a second thread, under a lock that writing does not take: an element
-# written between that flush's copy and its clearing of the buffer is lost. (FnApiRunner's own workers do so every
-# second.) Here buffers are flushed by size and at the end of a bundle only.
-NO_TIMED_FLUSH = 0
 
 
 def serve(control: str, worker_id: str, capabilities: list[str], ended: threading.Event) -> None:

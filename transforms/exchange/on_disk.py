@@ -10,32 +10,24 @@ settled.
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-import contextlib
-import fcntl
-import os
-import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import apache_beam as beam
-import orjson
-from apache_beam.coders import coder_impl, registry
-from apache_beam.coders.coders import FastCoder
+from apache_beam.coders import registry
 from apache_beam.pipeline import PipelineVisitor
 from apache_beam.transforms.window import GlobalWindows
 
-from refinery.loader.storage.full_disk import naming_scratch
+from refinery.transforms.exchange.lazy_group import LazyGroupCoder
 from refinery.transforms.exchange.partition_file import Group, PartitionWriter, read_groups
+from refinery.transforms.exchange.place import Place, sum_of
 from refinery.transforms.exchange.side_outputs import MAIN, with_side_output
 from refinery.transforms.exchange.tally import ExchangeError, Tally, difference, dump_key, load_key
 
-COUNTER_BYTES = 8
-LEDGER, TAKEN, SETTLED = "ledger", "taken", "settled"
 TOKENS = "tokens"  # tag of the outputs that say that a slot has read what it took
-SUFFIX = ".partition"
 
 
 @dataclass
@@ -54,6 +46,7 @@ class DiskExchanges:
     tokens: list[beam.PCollection] = field(default_factory=list)
 
 
+registry.register_coder(Group, LazyGroupCoder)
 _disks: "WeakKeyDictionary[beam.Pipeline, DiskExchanges]" = WeakKeyDictionary()
 
 
@@ -77,39 +70,6 @@ def held_bytes(pipeline: beam.Pipeline, most: int) -> int:
     return most if disk_of(pipeline) is None else min(most, HELD_BYTES)
 
 
-class _GroupImpl(coder_impl.StreamCoderImpl):
-    def encode_to_stream(self, value: Any, stream: Any, nested: bool) -> None:
-        raise ExchangeError("a group was about to be copied whole: its reader and its consumer are apart")
-
-    def decode_from_stream(self, stream: Any, nested: bool) -> Any:
-        raise ExchangeError("a group of an exchange cannot be decoded")
-
-    def estimate_size(self, value: Any, nested: bool = False) -> int:
-        return 1
-
-
-class _GroupCoder(FastCoder):
-    """Refuses: a lazy group never crosses a runner."""
-
-    def _create_impl(self) -> Any:
-        return _GroupImpl()
-
-    def is_deterministic(self) -> bool:
-        return True
-
-    def to_type_hint(self) -> Any:
-        return Group
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-
-registry.register_coder(Group, _GroupCoder)
-
-
 def finish_graph(pipeline: beam.Pipeline) -> None:
     """Make sure that no runner copies a lazy group: groups get a coder that refuses, and steps lose their memory hints,
     which would put a reader and its consumer on different workers."""
@@ -128,125 +88,6 @@ class _WithoutHints(PipelineVisitor):
 
     def visit_transform(self, transform_node: Any) -> None:
         transform_node.resource_hints = {}
-
-
-class Place:
-    """The folder of one exchange: its partition files, its ledger, how many of its groups are taken, and what each slot
-    has read."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def writer(self) -> PartitionWriter:
-        """A new partition file."""
-        with naming_scratch(str(self.folder), "partition files"):
-            self.folder.mkdir(parents=True, exist_ok=True)
-        return PartitionWriter(self.folder / f"{uuid.uuid4().hex}{SUFFIX}")
-
-    def enter(self, writer: PartitionWriter) -> str:
-        """Close a partition file and enter it in the ledger; its name."""
-        writer.close()
-        size = writer.path.stat().st_size
-        line = orjson.dumps([writer.path.name, size, *writer.tally.fields().values()]) + b"\n"
-        with naming_scratch(str(self.folder), LEDGER), self._locked(LEDGER) as file:
-            os.lseek(file, 0, os.SEEK_END)
-            if os.write(file, line) != len(line):
-                raise ExchangeError(f"{self.folder}/{LEDGER}: a line could not be written")
-        return writer.path.name
-
-    def entered(self) -> dict[str, tuple[int, Tally]]:
-        """The ledger: name of a file -> its size in bytes, and what was sent in it. Raises ExchangeError where it is
-        damaged or has a file twice."""
-        found: dict[str, tuple[int, Tally]] = {}
-        with self._locked(LEDGER) as file:
-            data = os.pread(file, os.fstat(file).st_size, 0)
-        for line in data.splitlines():
-            try:
-                name, size, *fields = orjson.loads(line)
-                tally = Tally(*fields)
-            except (TypeError, ValueError) as error:
-                raise ExchangeError(f"{self.folder}/{LEDGER}: a line was cut short or overwritten") from error
-            if name in found:
-                raise ExchangeError(f"{self.folder}/{LEDGER}: {name} was entered twice")
-            found[name] = size, tally
-        return found
-
-    def files(self, names: set[str], trust: bool) -> list[Path]:
-        """The partition files of the exchange, all of them whole. names: those that came through. trust: they alone
-        count, since bundles are replayed.
-
-        Raises ExchangeError for a file that is gone, has another size or that nobody entered.
-        """
-        entered = self.entered()
-        there = {path.name for path in self.folder.glob(f"*{SUFFIX}")}
-        if unknown := sorted((names | there) - set(entered)):
-            raise ExchangeError(f"{self.folder}/{unknown[0]}: a partition file that the ledger does not have")
-        found = [self.folder / name for name in sorted(names if trust else entered)]
-        for path in found:
-            try:
-                size = path.stat().st_size
-            except OSError as error:
-                raise ExchangeError(f"{path}: {error.strerror}; a partition file is gone") from error
-            if size != entered[path.name][0]:
-                raise ExchangeError(f"{path}: {size:,} bytes found, {entered[path.name][0]:,} were written")
-        return found
-
-    def take(self) -> int:
-        """The number of the next group that nobody has taken, from 0."""
-        with self._locked(TAKEN) as file:
-            number = int.from_bytes(os.pread(file, COUNTER_BYTES, 0), "little")
-            os.pwrite(file, (number + 1).to_bytes(COUNTER_BYTES, "little"), 0)
-        return number
-
-    def settle(self, slot: int, read: Tally, names: set[str], trust: bool) -> None:
-        """Say what a slot has read; once all that was sent is, the exchange is settled, and its files are removed
-        unless bundles are replayed.
-
-        Raises ExchangeError where more, or something else, was read than was sent.
-        """
-        sent = Tally()
-        for name, (_, tally) in self.entered().items():
-            if name in names or not trust:
-                sent.merge(tally)
-        with self._locked(SETTLED) as file:
-            said = orjson.loads(os.pread(file, os.fstat(file).st_size, 0) or b"[{}]")[0]
-            said[str(slot)] = list(read.fields().values())
-            arrived = sum_of(said.values())
-            if arrived.elements > sent.elements or (arrived.elements == sent.elements and arrived != sent):
-                raise ExchangeError(difference(str(self.folder), sent, arrived))
-            data = orjson.dumps([said, list(sent.fields().values())])
-            os.pwrite(file, data, 0)
-            os.ftruncate(file, len(data))
-        if arrived == sent and not trust:
-            for path in self.folder.glob(f"*{SUFFIX}"):
-                path.unlink(missing_ok=True)
-
-    def sides(self) -> tuple[Tally, Tally] | None:
-        """What was sent, and what of it has been read; None as long as no slot has read."""
-        with self._locked(SETTLED) as file:
-            data = os.pread(file, os.fstat(file).st_size, 0)
-        if not data:
-            return None
-        said, sent = orjson.loads(data)
-        return Tally(*sent), sum_of(said.values())
-
-    @contextlib.contextmanager
-    def _locked(self, name: str) -> Iterator[int]:
-        """A file of the folder, which one process has at a time."""
-        file = os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield file
-        finally:
-            os.close(file)
-
-
-def sum_of(fields: Iterable[Iterable[int]]) -> Tally:
-    """The sum of tallies, given as their fields."""
-    total = Tally()
-    for each in fields:
-        total.merge(Tally(*each))
-    return total
 
 
 class _Send(beam.DoFn):
@@ -275,19 +116,18 @@ class _Send(beam.DoFn):
             key, value = (self.by(element), element) if self.by else element
             self.writer.add(dump_key(key), value)
         if self.writer.is_full:
-            self._enter()
+            self._enter(self.writer)
 
     def finish_bundle(self) -> Iterator[Any]:
         if self.writer is not None:
-            self._enter()
+            self._enter(self.writer)
         for slot in range(self.slots):
             for name in self.names:
                 yield GlobalWindows.windowed_value_at_end_of_window((slot, name))
 
-    def _enter(self) -> None:
-        if self.writer is not None:
-            self.names.append(self.place.enter(self.writer).encode())
-            self.writer = None
+    def _enter(self, writer: PartitionWriter) -> None:
+        self.names.append(self.place.enter(writer).encode())
+        self.writer = None
 
 
 class _Receive(beam.DoFn):
