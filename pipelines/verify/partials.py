@@ -20,7 +20,7 @@ from refinery.loader.storage.store import StorageConflict, Store, size_and_crc32
 from refinery.pipelines.verify.keyed_rows import TABLES, Run
 from refinery.pipelines.verify.pieces import Finding, Piece, Question
 
-KIND, VERSION = "refinery verify partial", 1
+KIND, VERSION = "refinery verify partial", 2
 NAME = re.compile(r"partial-([0-9]{5})-of-([0-9]{5})\.json")
 SHOWN = 5  # missing shares in a message
 

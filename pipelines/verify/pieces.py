@@ -203,7 +203,7 @@ class Checker:
             writer.add("addresses", table_rows("addresses", key=keys, record=records, **place))
         finding.facts = {
             "has_ids": facts.ids is not None,
-            **{name: getattr(facts, name) for name in ("documents", "tokens", "decoded", "text_bytes")},
+            **{name: getattr(facts, name) for name in ("documents", "tokens", "decoded", "text_bytes", "others")},
             "sources": dict(facts.sources) if facts.sources is not None else None,
         }
         if facts.hashes is not None and facts.ids is not None:

@@ -53,6 +53,7 @@ class ShardFacts:
     present: Present | None = None
     ids: Ids | None = None
     text_bytes: int | None = None
+    others: int | None = None
     sizes: npt.NDArray[np.int64] | None = None
     documents: int = 0
     tokens: int = 0
@@ -260,7 +261,7 @@ def _check_provenance(
     facts.documents = len(text_bytes)
     facts.ids = raw["id"].view(np.uint64).reshape(-1, 2)
     facts.text_bytes, facts.sizes = int(text_bytes.sum()), text_bytes
-    facts.sources = check.tokens
+    facts.sources, facts.others = check.tokens, check.others
     facts.hashes = check.hashes if facts.hashes is not None else None
     facts.addresses = np.concatenate(check.addresses) if check.addresses else None
     if facts.documents != shard.documents:
@@ -306,6 +307,7 @@ class RowCheck:
         self.rows = 0  # rows seen
         self.last: tuple[int, bytes, bytes, bytes] | None = None  # sort key of the row before the batch
         self.tokens: Counter[str] = Counter()  # by source
+        self.others = 0  # documents that these stand for
         self.addresses: list[Addresses] = []
         self.faults = Faults()
 
@@ -335,7 +337,9 @@ class RowCheck:
             self.faults.add(kind, int(wrong.sum()), f"row {self.rows + int(np.argmax(wrong))}")
 
     def _content(self, batch: pa.RecordBatch) -> None:
-        self._add("rows whose copies is 0, 1 or more expected", batch.column("copies").to_numpy() == 0)
+        copies = batch.column("copies").to_numpy()
+        self._add("rows whose copies is 0, 1 or more expected", copies == 0)
+        self.others += int(copies.sum()) - len(copies)
         self._add("rows without sources", _numpy(pc.equal(pc.list_value_length(batch.column("sources")), 0)))
         for name in self.scores:
             finite = pc.fill_null(pc.is_finite(batch.column(name)), True)

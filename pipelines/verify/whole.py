@@ -12,11 +12,13 @@ from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.checks.placement import read_plan
 from refinery.pipelines.checks.takedowns import check_takedowns, takedown_lines
 from refinery.pipelines.checks.verdict import Verdict
+from refinery.pipelines.inputs_read.published import INPUTS
 from refinery.pipelines.run.packed_counts import packed_line
 from refinery.pipelines.verify.before import Before
 from refinery.pipelines.verify.joins import Found
 from refinery.pipelines.verify.lookup import FACT as LOOKUP
 from refinery.pipelines.verify.lookup import LookupFiles, add_sums, compare_sums
+from refinery.pipelines.verify.lost import check_copies, unread_inputs
 from refinery.pipelines.verify.manifest_checks import (
     check_manifest,
     check_manifest_funnel,
@@ -42,6 +44,7 @@ class Report(Verdict):
     removals: int = 0
     dropped_later: int = 0
     takedowns: list[str] = field(default_factory=list)  # what was taken out, a line each
+    doubts: list[str] = field(default_factory=list)  # what cannot be told from the corpus alone, a line each
 
     def read_lines(self) -> list[str]:
         rate = self.bytes / 1e6 / self.seconds if self.seconds else 0.0
@@ -54,7 +57,7 @@ class Report(Verdict):
         if self.removals:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
             lines.append(f"{self.removals:,} removed by deduplication{lost if self.dropped_later else ''}")
-        return [*lines, *self.takedowns]
+        return [*lines, *self.takedowns, *self.doubts]
 
 
 @dataclass
@@ -101,6 +104,8 @@ class Whole:
             yield from collect(f"{folder}/", check_records(manifest, folder, found))
         yield from collect("lookup/", self._lookup())
         yield from check_others(store, manifest, damaged)
+        if plan and not damaged:
+            yield from collect(INPUTS, self._doubts(report))
         yield from self._takedowns()
         if self.before:
             compared = {tuple(piece.part[0]): finding for piece, finding in self._known if piece.kind == BEFORE}
@@ -134,6 +139,10 @@ class Whole:
         if same:
             both = f"{self._where(*first[2:4])} and {self._where(*first[4:6])}"
             yield f"addresses: {same} documents have the address of another, url_dup keeps one; {both}"
+
+    def _doubts(self, report: Report) -> Iterator[str]:
+        report.doubts = unread_inputs(self.store, self.manifest)
+        yield from ()
 
     def _lookup(self) -> Iterator[str]:
         """Files that could not be read, which are reported already, end the check."""
@@ -191,3 +200,7 @@ class Whole:
             for count in (*row["dropped"].values(), *row["dead"].values())
         )
         yield from check_chains(manifest, self.joined, lost)
+        others = [facts["others"] for facts in self._shards]
+        if None not in others:  # reported already
+            held_back = sum(facts["held_back"] for _, facts in found)
+            yield from check_copies(manifest, report.removals, held_back, sum(others), report.dropped_later)

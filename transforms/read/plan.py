@@ -1,7 +1,6 @@
 """What is to be read: the parameters of a source, and the planning that makes tasks of it, one per file or part."""
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -10,16 +9,12 @@ import orjson
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.stage import Note
 from refinery.transforms.read.find_files import find_files
+from refinery.transforms.read.formats import COMPRESSIONS, format_of
 from refinery.transforms.read.params import Content, Format, LimitParams, SourceParams
 from refinery.transforms.read.values.dialects import Dialect
 from refinery.transforms.remote.files import Found, is_remote
 
-__all__ = ["ENDINGS", "Content", "Format", "LimitParams", "ReadTask", "SourceParams", "plan_source", "plan_sources"]
-
-COMPRESSIONS = ("", ".gz", ".zst", ".lz4")
-ENDINGS: dict[str, Format] = {".warc": "warc", ".wet": "wet", ".arc": "arc"}
-ENDINGS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
-ENDINGS |= {".csv": "csv", ".tsv": "tsv", ".txt": "text", ".html": "text", ".htm": "text"}
+__all__ = ["Content", "Format", "LimitParams", "ReadTask", "SourceParams", "plan_source", "plan_sources"]
 
 MAX_STRIDES = 8  # readers of one compressed file: each inflates all of it, which costs 1/10 to 1/20 of the funnel
 COMPRESSED_RATIO = 4  # compressed text counts four times its size: 64 MB of text per part, 16 MB compressed
@@ -157,7 +152,7 @@ def whole_file(
     path = file.path
     return ReadTask(
         path=path,
-        format=format_of(path, source) if source.format == "auto" or ".wat" in path else source.format,
+        format=format_of(path, source.name) if source.format == "auto" or ".wat" in path else source.format,
         source=source.name,
         file_index=index,
         size=file.size,
@@ -177,23 +172,6 @@ def whole_file(
         own_meta=tuple(note.name for note in notes),
         carried_meta=tuple(note.name for note in notes if note.carried),
         changed=changed_at(path),
-    )
-
-
-def format_of(path: str, source: SourceParams) -> Format:
-    """The format that the ending of `path` stands for."""
-    if re.search(r"\.wat(\.gz|\.zst|\.lz4)?$", path.lower()):
-        raise ValueError(
-            f"source {source.name}: {path} is WAT: it holds links and headers, and no text; read the WARC or WET file "
-            "of the same name"
-        )
-    for compression in COMPRESSIONS:
-        for ending, name in ENDINGS.items():
-            if path.lower().endswith(ending + compression) and (name != "parquet" or not compression):
-                return name
-    allowed = f"{', '.join(ENDINGS)} (all but .parquet also with {', '.join(COMPRESSIONS[1:])})"
-    raise ValueError(
-        f"source {source.name}: format: {path} has an unknown ending, allowed are {allowed}; or name a format"
     )
 
 

@@ -25,6 +25,7 @@ from refinery.transforms.input_sums.file_read import FileRead
 from refinery.transforms.page_rights.page_notes import HEADER_NOTES
 from refinery.transforms.read.byte_source import ByteSource, open_source
 from refinery.transforms.read.delimited import read_delimited
+from refinery.transforms.read.formats import IN_PIECES
 from refinery.transforms.read.jsonl import read_jsonl
 from refinery.transforms.read.parquet import read_parquet
 from refinery.transforms.read.plain_text import read_text
@@ -60,7 +61,6 @@ READERS: Mapping[str, Callable[[ReadTask, ByteSource, LimitParams], Records]] = 
     "text": read_text,
     "documents": read_parquet,
 }
-IN_PIECES = (read_parquet,)  # a file is read where its footer says, so what is read makes no sum of it
 
 
 class InputChanged(OSError):
@@ -97,7 +97,7 @@ def read_file(
             share = LiveBytes(task.share_bytes)
             source.file.told = share.add
             read = READERS[task.format]
-            source.file.sum = None if read in IN_PIECES else StretchSum(0, task.size)
+            source.file.sum = None if task.format in IN_PIECES else StretchSum(0, task.size)
             yield from read(task, source, limits)
             share.end()
             if changed_at(task.place) != changed:

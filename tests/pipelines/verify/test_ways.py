@@ -211,7 +211,7 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], Any], str]] = {
     "no runs": (sealed(lambda p: p.pop("runs")), "a field is missing or wrong"),
     "a finding less": (sealed(lambda p: p["findings"].pop()), r"\d findings, \d expected"),
     "another kind": (sealed(lambda p: p.update(kind="x")), "no partial result of `refinery verify`"),
-    "another version": (sealed(lambda p: p.update(schema_version=2)), "schema version 2 found, 1 expected"),
+    "another version": (sealed(lambda p: p.update(schema_version=1)), "schema version 1 found, 2 expected"),
 }
 
 
