@@ -14,28 +14,28 @@ from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
 from refinery.pipelines.inputs_read.published import INPUTS, parse_inputs
 from refinery.transforms.core.safe_text import printable
-from refinery.transforms.read.formats import IN_PIECES, format_of
+from refinery.transforms.read.params import IN_PIECES, format_of
 
 DEAD_LETTERS, READ = "dead_letters/", "read"
 SHOWN = 3  # files that are named
 
 
-def check_copies(manifest: Manifest, removed: int, held_back: int, others: int, later: int) -> Iterator[str]:
+def check_copies(manifest: Manifest, others: int, counted: int, held_back: int, later: int) -> Iterator[str]:
     """Failures where the documents that those in the corpus stand for are not those that were removed in their favour.
 
-    removed: rows of removals/, held_back of them in favour of a reference corpus. others: what `copies` of all
-    documents in the corpus count beside these. later: documents kept instead that later stages dropped: what was
-    removed for these is not counted anywhere, so with them only the bound is checked. Nothing is said after takedowns,
-    and where a later stage makes several documents of one, which all have its copies.
+    others: what `copies` of all documents in the corpus count beside these. counted: rows of removals/ that are counted
+    so, all but captures of one address and what was removed in favour of a reference corpus. held_back: the latter.
+    later: documents kept instead that later stages dropped. The copies of these two are in no shard, so with them only
+    the bound is checked. Nothing is said after takedowns, and where a later stage makes several documents of one, which
+    all have its copies.
     """
     late = {stage.name for stage in manifest.stages if stage.phase == "shards"}
     rows = [row for row in manifest.funnel if row["stage"] in late]
     if manifest.takedowns or any(row["in"]["documents"] != _out(row) for row in rows):
         return
-    most = removed - held_back - later  # at least one each
     is_exact = not held_back and not later
-    if others > most or (is_exact and others < most):
-        expected = f"{most:,}" if is_exact else f"{most:,} at most"
+    if others > counted or (is_exact and others < counted):
+        expected = f"{counted:,}" if is_exact else f"{counted:,} at most"
         yield (
             f"{FOLDER}/: documents in the corpus count {others:,} copies, {expected} expected from the rows of "
             "removals: the run lost some of either, and may have missed copies that are still in the corpus; "

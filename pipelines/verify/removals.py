@@ -166,7 +166,7 @@ class Rows:
 
     def __init__(self, recipe: Mapping[str, Any], index: int, count: int, writer: RunWriter) -> None:
         self.recipe, self.index, self.count, self.writer = recipe, index, count, writer
-        self.seen = self.held_back = 0  # rows; of these, in favour of a reference corpus
+        self.seen = self.held_back = self.copies = 0  # rows; in favour of a reference corpus; that survivors count
         self.faults: dict[str, list[int]] = {}  # kind -> how many, and the first row
         self.counts: Counter[tuple[str, str]] = Counter()  # (reason, source) -> rows
         self.first: pa.RecordBatch | None = None
@@ -192,13 +192,14 @@ class Rows:
         self.writer.add("kept", table_rows("kept", key=kept, other=ids, **rest))
         self.seen += len(batch)
         self.held_back += int(reference.sum())
+        self.copies += int((~reference & ~captures).sum())
 
     def facts(self) -> Facts:
         """What the checks of all files need, as plain data."""
         first, last = (_plain(row) if row is not None else None for row in (self.first, self.last))
         faults = [[kind, *found] for kind, found in self.faults.items()]
         counts = [[*key, count] for key, count in sorted(self.counts.items())]
-        rows = {"rows": self.seen, "held_back": self.held_back}
+        rows = {"rows": self.seen, "held_back": self.held_back, "copies": self.copies}
         return {"ends": False, **rows, "faults": faults, "counts": counts, "first": first, "last": last}
 
     def _add(self, kind: str, wrong: npt.NDArray[np.bool_]) -> None:

@@ -202,5 +202,5 @@ class Whole:
         yield from check_chains(manifest, self.joined, lost)
         others = [facts["others"] for facts in self._shards]
         if None not in others:  # reported already
-            held_back = sum(facts["held_back"] for _, facts in found)
-            yield from check_copies(manifest, report.removals, held_back, sum(others), report.dropped_later)
+            copies, held_back = (sum(facts[name] for _, facts in found) for name in ("copies", "held_back"))
+            yield from check_copies(manifest, sum(others), copies, held_back, report.dropped_later)

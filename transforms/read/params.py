@@ -1,4 +1,4 @@
-"""What a recipe says about its sources, and the sizes above which a record is skipped."""
+"""What a recipe says about its sources, the formats of their files, and the sizes above which a record is skipped."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -10,6 +10,13 @@ from refinery.transforms.read.values.dialects import Dialect
 
 Format = Literal["auto", "warc", "wet", "arc", "jsonl", "parquet", "csv", "tsv", "text", "documents"]
 Content = Literal["auto", "html", "text"]
+
+COMPRESSIONS = ("", ".gz", ".zst", ".lz4")
+ENDINGS: dict[str, Format] = {".warc": "warc", ".wet": "wet", ".arc": "arc"}
+ENDINGS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
+ENDINGS |= {".csv": "csv", ".tsv": "tsv", ".txt": "text", ".html": "text", ".htm": "text"}
+
+IN_PIECES: frozenset[Format] = frozenset({"parquet", "documents"})  # read where a footer says, so without a checksum
 
 
 class SourceParams(Params):
@@ -107,3 +114,18 @@ class LimitParams(Params):
                 f" ({self.max_decompressed_bytes})"
             )
         return self
+
+
+def format_of(path: str, source: str) -> Format:
+    """The format that the ending of `path` stands for. Raises ValueError, which names the source, for another one."""
+    if re.search(r"\.wat(\.gz|\.zst|\.lz4)?$", path.lower()):
+        raise ValueError(
+            f"source {source}: {path} is WAT: it holds links and headers, and no text; read the WARC or WET file "
+            "of the same name"
+        )
+    for compression in COMPRESSIONS:
+        for ending, name in ENDINGS.items():
+            if path.lower().endswith(ending + compression) and (name != "parquet" or not compression):
+                return name
+    allowed = f"{', '.join(ENDINGS)} (all but .parquet also with {', '.join(COMPRESSIONS[1:])})"
+    raise ValueError(f"source {source}: format: {path} has an unknown ending, allowed are {allowed}; or name a format")

@@ -9,8 +9,7 @@ import orjson
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.stage import Note
 from refinery.transforms.read.find_files import find_files
-from refinery.transforms.read.formats import COMPRESSIONS, format_of
-from refinery.transforms.read.params import Content, Format, LimitParams, SourceParams
+from refinery.transforms.read.params import COMPRESSIONS, Content, Format, LimitParams, SourceParams, format_of
 from refinery.transforms.read.values.dialects import Dialect
 from refinery.transforms.remote.files import Found, is_remote
 

@@ -25,8 +25,8 @@ from refinery.transforms.input_sums.file_read import FileRead
 from refinery.transforms.page_rights.page_notes import HEADER_NOTES
 from refinery.transforms.read.byte_source import ByteSource, open_source
 from refinery.transforms.read.delimited import read_delimited
-from refinery.transforms.read.formats import IN_PIECES
 from refinery.transforms.read.jsonl import read_jsonl
+from refinery.transforms.read.params import IN_PIECES
 from refinery.transforms.read.parquet import read_parquet
 from refinery.transforms.read.plain_text import read_text
 from refinery.transforms.read.plan import LimitParams, ReadTask, SourceParams, changed_at, plan_sources
