@@ -7,7 +7,7 @@ place that says what makes a row valid.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
 from refinery.loader.format.provenance import PARQUET
+from refinery.loader.parquet.guarded import guarded_parquet
 
 FOLDER = "packed"
 ROW_GROUP = 1024  # rows
@@ -196,12 +197,13 @@ class PackedWriter:
         self._file.close()
 
 
-def read_packed(source: Path | IO[bytes], layout: PackedFormat, what: str) -> Iterator[PackedRows]:
+def read_packed(source: Path | BinaryIO, layout: PackedFormat, what: str) -> Iterator[PackedRows]:
     """The rows of a file, a row group at a time, checked. what: its name, for errors.
 
     Raises FormatError for missing columns before the first rows, and for rows that `check_rows` refuses.
     """
-    with pq.ParquetFile(source, page_checksum_verification=True) as file:
+    stream = source.open("rb") if isinstance(source, Path) else source
+    with guarded_parquet(stream, what) as file:
         check_columns(file.schema_arrow, layout, what)
         names = row_columns(file.schema_arrow)
         first = 0

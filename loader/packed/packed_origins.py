@@ -5,10 +5,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.packed.packed_source import RowFile
+from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.origins import Origin
 
@@ -33,7 +33,7 @@ def packed_origins(store: Store, shards: Sequence[ShardEntry], file: RowFile, ro
 
 
 def _row(store: Store, path: str, row: int) -> dict[str, Any]:
-    with store.open(path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
+    with guarded_parquet(store.open(path), store.url(path)) as file:
         names = [name for name in ("doc_ids", *LISTS) if name in file.schema_arrow.names]
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
@@ -57,7 +57,8 @@ def _provenance(store: Store, entry: ShardEntry, ids: Sequence[bytes]) -> dict[b
     if entry.provenance_file is None or not ids:
         return found
     wanted, first = set(ids), 0
-    with store.open(entry.provenance_file.path) as stream, pq.ParquetFile(stream) as file:
+    path = entry.provenance_file.path
+    with guarded_parquet(store.open(path), store.url(path)) as file:
         for group in range(file.num_row_groups):
             here = file.read_row_group(group, columns=["id"]).column("id").to_pylist()
             places = [i for i, id_ in enumerate(here) if id_ in wanted]

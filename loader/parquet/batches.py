@@ -7,7 +7,7 @@ little in any case.
 """
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from refinery.loader.errors import FormatError
-from refinery.loader.parquet.pages import Pages, measure_pages, read_footer
-from refinery.loader.parquet.parquet_file import readable
+from refinery.loader.parquet.pages import Column, Pages, measure_pages
+from refinery.loader.parquet.parquet_file import footer_of, readable
 from refinery.loader.storage.store import Store
 
 MAX_PAGE = 64 << 20  # inflated; our writers make pages of 1 MB, or of one value
@@ -34,18 +34,23 @@ Batches = Iterator[pa.RecordBatch]
 def check_pages(stream: BinaryIO, path: str, columns: Sequence[str] | None = None) -> list[Pages]:
     """The pages of each row group, of these columns (all), inflated. Raises FormatError for pages above MAX_PAGE,
     columns of too many values and damage. Cost: a read of 512 bytes a page."""
+    groups = footer_of(stream, path)
+    found = [check_group(stream, path, number, group, columns) for number, group in enumerate(groups)]
+    stream.seek(0)
+    return found
+
+
+def check_group(
+    stream: BinaryIO, path: str, number: int, group: Sequence[Column], columns: Sequence[str] | None
+) -> Pages:
+    """The pages of one row group, as `check_pages`."""
     try:
-        found = [
-            measure_pages(stream, [each for each in group if columns is None or each.name in columns], MAX_VALUES)
-            for group in read_footer(stream)
-        ]
+        pages = measure_pages(stream, [each for each in group if columns is None or each.name in columns], MAX_VALUES)
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from error
-    stream.seek(0)
-    for number, pages in enumerate(found):
-        if (page := pages.largest) > MAX_PAGE:
-            raise FormatError(f"{path}: row group {number} has a page of {page:,} bytes, {MAX_PAGE:,} or less expected")
-    return found
+    if (page := pages.largest) > MAX_PAGE:
+        raise FormatError(f"{path}: row group {number} has a page of {page:,} bytes, {MAX_PAGE:,} or less expected")
+    return pages
 
 
 @contextmanager
@@ -71,8 +76,8 @@ def bounded_parquet(
         if file.num_row_groups != len(pages):
             raise FormatError(f"{path}: {file.num_row_groups} row groups found, {len(pages)} expected from its footer")
         _check_columns(file.schema_arrow, path, columns, schema)
-        most = _rows_by_width(file.schema_arrow, path, columns)
-        yield file.schema_arrow, _batches(file, path, pages, columns, rows, most)
+        _rows_by_width(file.schema_arrow, path, columns)
+        yield file.schema_arrow, _batches(file, path, pages, columns, rows)
 
 
 def _check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, schema: pa.Schema | None) -> None:
@@ -94,26 +99,40 @@ def _rows_by_width(found: pa.Schema, path: str, columns: Sequence[str] | None) -
     return max(1, min(BATCH_ROWS, MAX_BATCH // max(sum(widths), 1)))
 
 
+def batches_of(
+    iter_batches: Callable[..., Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+    path: str,
+    group: int,
+    pages: Pages,
+    columns: Sequence[str] | None,
+    most: int = BATCH_ROWS,
+) -> Batches:
+    """The batches of a row group, of MAX_BATCH bytes and `most` rows at most. iter_batches: of its pq.ParquetFile."""
+    rows = min(most, _rows_by_width(schema, path, columns))
+    safe = max(1, MAX_BATCH // max(pages.largest, 1), pages.rows_within(MAX_BATCH // LITTLE))
+    read = iter_batches(min(rows, safe), row_groups=[group], columns=columns, use_threads=False)
+    while True:
+        with readable(path):
+            batch = next(read, None)
+        if batch is None:
+            return
+        yield batch
+
+
 def _batches(
     file: pq.ParquetFile,
     path: str,
     groups: Sequence[Pages],
     columns: Sequence[str] | None,
     wanted: NDArray[np.int64] | None,
-    rows: int,
 ) -> Batches:
     start = 0
     for number, pages in enumerate(groups):
         size = file.metadata.row_group(number).num_rows
         if wanted is None or _between(wanted, start, size).size:
-            most = max(1, MAX_BATCH // max(pages.largest, 1), pages.rows_within(MAX_BATCH // LITTLE))
-            read = file.iter_batches(min(rows, most), row_groups=[number], columns=columns, use_threads=False)
             at = start
-            while True:
-                with readable(path):
-                    batch = next(read, None)
-                if batch is None:
-                    break
+            for batch in batches_of(file.iter_batches, file.schema_arrow, path, number, pages, columns):
                 here = None if wanted is None else _between(wanted, at, len(batch))
                 at += len(batch)
                 if here is None or here.size:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
+from refinery.loader.parquet.pages import Column, read_footer
 from refinery.loader.storage.fetch import FetchError
 from refinery.loader.storage.store import StorageError
 
@@ -30,6 +31,14 @@ def readable(url: str) -> Iterator[None]:
             raise
         said = (str(error) or repr(error)).splitlines()[0]
         raise FormatError(f"{url}: not a readable Parquet file: {said:.200}") from None
+
+
+def footer_of(stream: IO[bytes], url: str) -> list[list[Column]]:
+    """The columns of each row group. Raises FormatError, which names the file."""
+    try:
+        return read_footer(stream)
+    except FormatError as error:
+        raise FormatError(f"{url}: not a readable Parquet file: {error}") from error
 
 
 @contextmanager

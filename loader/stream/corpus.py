@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import Index, IndexedReader
 from refinery.loader.format.manifest import Manifest, ShardEntry, read_manifest
 from refinery.loader.format.shard_files import describe_size, load_index
+from refinery.loader.parquet.batches import stored_table
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 
@@ -70,5 +70,4 @@ class Shard:
 
     def provenance(self) -> pa.Table:
         """The provenance rows (PROVENANCE_SCHEMA), in memory."""
-        with self._store.open(self.entry.provenance.path) as stream:
-            return pq.read_table(stream)
+        return stored_table(self._store, self.entry.provenance.path)

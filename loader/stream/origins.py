@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.order.arrays import I64, Batch
+from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import PreparedBatch
 from refinery.loader.tokens.samples import Domain
@@ -141,10 +141,8 @@ def _provenance(store: Store, entry: ShardEntry, documents: range) -> list[dict[
         return [{} for _ in documents]
     columns = ["id", "url", "source", "origin"]
     rows: list[dict[str, Any]] = []
-    with (
-        store.open(entry.provenance_file.path) as stream,
-        pq.ParquetFile(stream, page_checksum_verification=True) as file,
-    ):
+    path = entry.provenance_file.path
+    with guarded_parquet(store.open(path), store.url(path)) as file:
         begin = 0
         for group in range(file.num_row_groups):
             end = begin + file.metadata.row_group(group).num_rows

@@ -17,7 +17,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import IndexedWriter, dtype_for
 from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest, shard_name, unseal
 from refinery.loader.format.provenance import PARQUET
-from refinery.loader.parquet.parquet_file import parquet
+from refinery.loader.parquet.guarded import GuardedFile, guarded_parquet
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
@@ -136,7 +136,7 @@ def _foreign(store: Store, tokenizer: str, absent: tuple[bool, bool], name: str)
         raise ValueError(f"{store.root}: no .parquet files there")
 
     def write(path: str, folder: Path) -> dict[str, Path]:
-        with store.open(path) as stream, parquet(stream, store.url(path)) as file:
+        with store.open(path) as stream, guarded_parquet(stream, store.url(path)) as file:
             return _convert(file, store.url(path), dtype_for(found.vocab_size), found.vocab_size, folder)
 
     def made() -> Made:
@@ -154,14 +154,14 @@ def _write_documents(
     for failure in check_file(store, entry):
         raise FormatError(failure)
     url, expected = store.url(entry.path), shard["tokens_sha256"]
-    with store.open(entry.path) as stream, parquet(stream, url) as file:
+    with store.open(entry.path) as stream, guarded_parquet(stream, url) as file:
         paths = _convert(file, url, dtype, vocab_size, folder)
     if (found := checksums(paths["bin"]).sha256) != expected:
         raise FormatError(f"{url}: its tokens have sha256 {found}, {expected} expected from {MANIFEST}")
     return paths
 
 
-def _convert(file: pq.ParquetFile, url: str, dtype: np.dtype[Any], vocab_size: int, folder: Path) -> dict[str, Path]:
+def _convert(file: GuardedFile, url: str, dtype: np.dtype[Any], vocab_size: int, folder: Path) -> dict[str, Path]:
     """bin, idx and provenance of a file's documents. Raises FormatError for columns and ids that cannot be."""
     paths = {"bin": folder / "shard.bin", "idx": folder / "shard.idx", "origin": folder / "shard.parquet"}
     schema = file.schema_arrow

@@ -20,6 +20,7 @@ from refinery.loader.format.indexed import index_bytes
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.packed import PackedFormat, check_columns, parse_rows
 from refinery.loader.format.provenance import PARQUET
+from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.store import CHUNK, Store, checksums
 from refinery.pipelines.checks.file_checks import check_file
 from refinery.transforms.core.document import hash64
@@ -90,7 +91,7 @@ def write_shard(store: Store, manifest: Manifest, shard: ShardEntry, seed: int, 
 def _read(store: Store, path: str, layout: PackedFormat, pieces: _Pieces) -> Iterator[npt.NDArray[Any]]:
     """The tokens of a file's rows, without padding and BOS that were put in; adds its pieces."""
     first = 0
-    with store.open(path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
+    with guarded_parquet(store.open(path), store.url(path)) as file:
         check_columns(file.schema_arrow, layout, path)
         if missing := [name for name in ORIGIN if name not in file.schema_arrow.names]:
             raise FormatError(f"{path}: column {missing[0]} is missing: which documents these rows hold is not known")

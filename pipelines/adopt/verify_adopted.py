@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry, read_manifest
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.shard_files import load_index
+from refinery.loader.parquet.batches import stored_table
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.adopt.document_ends import DocumentEnds
@@ -99,8 +99,7 @@ def _check_shard(
         return
     origin = f"provenance/{path.removesuffix('.bin')}.parquet"  # as `refinery export --to megatron` writes it
     if origin in {entry.path for entry in manifest.files}:
-        with store.open(origin) as stream:
-            table = pq.read_table(stream, columns=["token_offset", "token_count"], page_checksum_verification=True)
+        table = stored_table(store, origin, ["token_offset", "token_count"])
         for name, expected in (("token_offset", index.offsets), ("token_count", index.lengths)):
             if not np.array_equal(table[name].to_numpy(), expected):
                 yield f"{origin}: {name}: not that of {shard.idx.path}"

@@ -8,12 +8,12 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.loader.format.takedown import REMOVED_SCHEMA, REPLACED
+from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.store import Store
 from refinery.pipelines.tracing.by_token import shard_path
 from refinery.pipelines.tracing.lookup import damage_named
@@ -78,7 +78,7 @@ def chosen_rows(
     rows: list[Row] = []
     slices: dict[str, int] = {}
     with damage_named(store.url(file.path)), store.open(file.path) as stream:
-        parquet = pq.ParquetFile(stream, page_checksum_verification=True)
+        parquet = GuardedFile(stream, store.url(file.path))
         check_columns(parquet.schema_arrow, schema)
         for group in range(parquet.num_row_groups):
             keys = without_nulls(parquet.read_row_group(group, columns=["source", "origin"], use_threads=False))

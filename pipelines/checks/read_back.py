@@ -10,10 +10,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import orjson
-import pyarrow.parquet as pq
 import zstandard
 
 from refinery.loader.errors import FormatError
+from refinery.loader.parquet.guarded import guarded_parquet
 
 BATCH_ROWS = 256
 
@@ -28,7 +28,7 @@ def read_documents(stream: BinaryIO, name: str, fields: list[str]) -> Iterator[d
     elif name.endswith(".mds"):
         documents = _mds(stream)
     elif name.endswith(".parquet"):
-        documents = _parquet(stream)
+        documents = _parquet(stream, name)
     else:
         documents = _lines(stream, name)
     for number, document in enumerate(documents):
@@ -48,8 +48,8 @@ def _lines(stream: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
         yield orjson.loads(line)
 
 
-def _parquet(stream: BinaryIO) -> Iterator[dict[str, Any]]:
-    with pq.ParquetFile(stream, page_checksum_verification=True) as file:
+def _parquet(stream: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
+    with guarded_parquet(stream, name) as file:
         for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
             yield from batch.to_pylist()
 

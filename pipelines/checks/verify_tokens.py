@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.parquet.batches import bounded_table
 from refinery.loader.storage.store import Store
 from refinery.pipelines.export.regions import PROVENANCE
 from refinery.pipelines.export.rewrite import merged
@@ -75,7 +75,7 @@ def _check_provenance(
         if path in damaged:
             return none, none, (none, none)
         with store.open(path) as stream:
-            table = pq.read_table(stream, page_checksum_verification=True)
+            table = bounded_table(stream, store.url(path))
         if not table.schema.equals(PROVENANCE) or table.num_rows != part["rows"]:
             raise FormatError(f"{path}: its columns or its number of rows are not as expected")
         counts, found = table["tokens"].to_numpy(), table["position"].to_numpy()

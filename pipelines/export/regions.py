@@ -5,6 +5,7 @@ the domains by it: a stretch of that order mixes them in proportion to their siz
 key is in the r-th of n equal parts of the range; it is in few shards of each domain, so it is read without the others.
 """
 
+import io
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_values, parse_blocks
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.format.shard_files import load_index, read_file
+from refinery.loader.parquet.batches import bounded_table
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.transforms.write.shuffle import order_key
@@ -140,7 +141,8 @@ def load_region(
         index = load_index(store, entry)
         dtype = index.dtype
         offsets, lengths = index.offsets.tolist(), index.lengths.tolist()
-        table = pq.read_table(pa.BufferReader(read_file(store, entry.provenance)), columns=COLUMNS)
+        data = io.BytesIO(read_file(store, entry.provenance))
+        table = bounded_table(data, store.url(entry.provenance.path), COLUMNS)
         if table.num_rows != len(index):
             raise FormatError(f"{store.url(entry.provenance.path)}: {table.num_rows} rows, {len(index)} expected")
         columns = [table[name].to_pylist() for name in COLUMNS]

@@ -21,6 +21,7 @@ from refinery.loader.errors import CorruptShard
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.provenance import PARQUET
 from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA, REPLACED
+from refinery.loader.parquet.batches import stored_table
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.store import Store, checksums
 from refinery.loader.takedown.listings import listed_rows, took_copies
@@ -93,8 +94,7 @@ def still_held(store: Store, manifest: Mapping[str, Any], gone: TakenOut) -> Sti
     found, wanted = StillHeld(), pa.array(sorted(gone.ids), pa.binary(16))
     for part in manifest["provenance"] if gone.ids else ():
         path = part["file"]["path"]
-        with store.open(path) as stream:
-            table = pq.read_table(stream, columns=COLUMNS, page_checksum_verification=True)
+        table = stored_table(store, path, COLUMNS)
         hits = np.flatnonzero(pa.compute.is_in(table["id"], value_set=wanted).to_numpy())
         for at, row in zip(hits.tolist(), table.take(pa.array(hits)).to_pylist(), strict=True):
             if not gone.has(row["id"], row["source"], row["origin"]):
@@ -224,8 +224,7 @@ def _read(store: Store, part: Mapping[str, Any], dtype: str) -> npt.NDArray[Any]
 
 def _without_rows(store: Store, part: Mapping[str, Any], rows: Sequence[int], name: str) -> dict[str, Any]:
     """Publish a file of provenance/ in which nobody has these places any more."""
-    with store.open(part["file"]["path"]) as stream:
-        listed = pq.read_table(stream, page_checksum_verification=True).to_pylist()
+    listed = stored_table(store, part["file"]["path"]).to_pylist()
     empty = {"id": NOBODY, "source": "", "domain": "", "url": "", "origin": "", "text_bytes": 0}
     for row in rows:
         listed[row] |= empty

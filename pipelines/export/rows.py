@@ -5,6 +5,7 @@ files (recompute.py). Either way it is encoded again, and a text whose tokens ar
 the export: what is exported is the text that was encoded, document by document.
 """
 
+import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,12 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Column, FileEntry, Manifest, ShardEntry, provenance_schema
 from refinery.loader.format.provenance import COLUMN_TYPES
 from refinery.loader.format.shard_files import load_index, read_file
+from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.export.options import all_fields
 from refinery.transforms.core.document import text_bytes
@@ -118,7 +119,7 @@ def read_rows(
     store = open_store(corpus.root)
     index = load_index(store, entry)
     tokens = np.frombuffer(read_file(store, entry.bin), index.dtype)
-    table = pq.ParquetFile(pa.BufferReader(read_file(store, entry.provenance)))
+    table = GuardedFile(io.BytesIO(read_file(store, entry.provenance)), store.url(entry.provenance.path))
     if not table.schema_arrow.equals(provenance_schema(corpus.columns)) or table.metadata.num_rows != len(index):
         raise FormatError(f"{store.url(entry.provenance.path)}: its rows are not those of the shard")
     tokenizer = load_tokenizer(corpus.tokenizer)

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import CorruptShard
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.provenance import PARQUET
+from refinery.loader.parquet.batches import stored_table
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.pipelines.export.regions import PROVENANCE, Region, count_sources, load_region, provenance_table
@@ -56,8 +57,7 @@ def read_region(task: dict[str, Any], job: TokenJob) -> Region:
     known: set[bytes] = set()
     for earlier in task["earlier"]:
         store = open_store(job.output)
-        with store.open(earlier) as stream:
-            known.update(pq.read_table(stream, columns=["id"], page_checksum_verification=True)["id"].to_pylist())
+        known.update(stored_table(store, earlier, ["id"])["id"].to_pylist())
     entries = [parse_entry(entry) for entry in task["entries"]]
     return load_region(job.corpus, entries, job.seed, task["region"], task["regions"], known)
 

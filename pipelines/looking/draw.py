@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate, count
 
-import pyarrow.parquet as pq
-
 from refinery.loader.format.manifest import Manifest
+from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.store import Store
 from refinery.pipelines.tracing.answers import Doc, Kept, Rejected
 from refinery.pipelines.tracing.by_token import read_row
@@ -57,7 +56,7 @@ def draw_rejected(
 
     def look(path: str) -> list[tuple[int, Row]]:
         with damage_named(store.url(path)), store.open(path) as stream:
-            file = pq.ParquetFile(stream, page_checksum_verification=True)
+            file = GuardedFile(stream, store.url(path))
             columns = [name for name in COLUMNS if name in file.schema_arrow.names]
             found = (
                 (hash64("look", seed, row["stage"], row["reason"], row["origin"]), row)

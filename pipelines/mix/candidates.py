@@ -14,7 +14,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, ShardEntry, provenance_schema
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.order.order import mix, round_keys
-from refinery.loader.parquet.parquet_file import parquet
+from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.store import Store
 from refinery.pipelines.mix.recipe import MixDomainParams, UpsampleParams
 from refinery.pipelines.recipe.plain_yaml import RecipeError
@@ -158,7 +158,7 @@ def scan_shard(
     index = load_index(store, entry)
     found, first = [np.empty(0, CANDIDATE)], 0
     where = store.url(entry.provenance.path)
-    with parquet(store.open(entry.provenance.path), where) as file:
+    with guarded_parquet(store.open(entry.provenance.path), where) as file:
         for batch in file.iter_batches(batch_size=65_536, columns=columns):
             some = chooser.choose(pa.Table.from_batches([batch]), manifest, names[corpus])
             some["document"] += first

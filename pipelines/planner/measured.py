@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from refinery.loader.format.indexed import DTYPES
 from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
 from refinery.loader.format.removals import ID_BYTES, REFERENCE, URL_DUPLICATE
+from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.planner.presets import STAGES
@@ -141,7 +141,7 @@ def _removed(store: Store, manifest: Manifest) -> dict[bytes, list[str]]:
     instead: dict[bytes, bytes] = {}
     rows: list[tuple[bytes, str]] = []
     for file in manifest.removals:
-        with store.open(file.path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as parquet:
+        with guarded_parquet(store.open(file.path), store.url(file.path)) as parquet:
             for batch in parquet.iter_batches(BATCH, columns=list(REMOVED)):
                 for id_, kept_id, reason, scope, origin in zip(
                     *(batch[name].to_pylist() for name in REMOVED), strict=True
@@ -174,10 +174,8 @@ def _end(id_: bytes, instead: dict[bytes, bytes]) -> bytes:
 def _kept_rows(store: Store, manifest: Manifest) -> Iterator[tuple[pa.Array, pa.DictionaryArray, pa.Array]]:
     """(ids, input files, token counts) of the corpus' documents, batch by batch."""
     for shard in manifest.shards:
-        with (
-            store.open(shard.provenance.path) as stream,
-            pq.ParquetFile(stream, page_checksum_verification=True) as parquet,
-        ):
+        path = shard.provenance.path
+        with guarded_parquet(store.open(path), store.url(path)) as parquet:
             for batch in parquet.iter_batches(BATCH, columns=["id", "origin", "token_count"]):
                 files = pc.replace_substring_regex(batch["origin"], r"@[^@]*$", "")
                 yield batch["id"], files.dictionary_encode(), batch["token_count"]

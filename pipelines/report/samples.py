@@ -6,10 +6,10 @@ from heapq import heappush, heappushpop
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.format.indexed import DTYPES
 from refinery.loader.format.manifest import Manifest, ShardEntry
+from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.store import Store
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.safe_text import printable
@@ -116,7 +116,7 @@ def some_files(manifest: Manifest, folder: str) -> tuple[list[str], int]:
 def batches(store: Store, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows of Parquet files."""
     for name in names:
-        with store.open(name) as stream, pq.ParquetFile(stream) as parquet:
+        with guarded_parquet(store.open(name), store.url(name)) as parquet:
             yield from parquet.iter_batches(BATCH)
 
 
@@ -135,7 +135,8 @@ def kept_texts(store: Store, manifest: Manifest) -> list[KeptText]:
     columns = [column.name for column in manifest.columns]
     found = []
     for _, shard in sorted(first.items())[:MOST_KEPT]:
-        with store.open(shard.provenance.path) as stream, pq.ParquetFile(stream) as parquet:
+        path = shard.provenance.path
+        with guarded_parquet(store.open(path), store.url(path)) as parquet:
             names = ["source", "url", "copies", "token_offset", "token_count", *columns]
             batch = next(parquet.iter_batches(per_domain, columns=names))
         for row in batch.to_pylist():

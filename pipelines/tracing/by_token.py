@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.shard_files import read_file
+from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.store import Store
 from refinery.pipelines.tracing.answers import SHOWN, Around
 from refinery.pipelines.tracing.lookup import Row, damage_named
@@ -55,7 +55,7 @@ def find_token(store: Store, manifest: Manifest, shard: ShardEntry, offset: int)
     columns = [name for name in provenance_schema(manifest.columns).names if name != "meta"]
     path = shard.provenance.path
     with damage_named(store.url(path)), store.open(path) as stream:
-        file = pq.ParquetFile(stream, page_checksum_verification=True)
+        file = GuardedFile(stream, store.url(path))
         for first, group in _groups(file, offset):
             offsets = file.read_row_group(group, columns=["token_offset"], use_threads=False)["token_offset"].to_numpy()
             row = int(np.searchsorted(offsets, offset, "right")) - 1  # the last: those before it may have no tokens
@@ -66,7 +66,7 @@ def find_token(store: Store, manifest: Manifest, shard: ShardEntry, offset: int)
     raise FormatError(f"{store.url(path)}: no document has token {offset}: damaged; refinery verify says what is")
 
 
-def _groups(file: pq.ParquetFile, offset: int) -> Iterator[tuple[int, int]]:
+def _groups(file: GuardedFile, offset: int) -> Iterator[tuple[int, int]]:
     """(first row, number) of the row groups that may hold it, the last first."""
     firsts, start = [], 0
     for group in range(file.metadata.num_row_groups):
@@ -84,7 +84,7 @@ def read_row(store: Store, manifest: Manifest, shard: ShardEntry, number: int) -
     columns = [name for name in provenance_schema(manifest.columns).names if name != "meta"]
     path = shard.provenance.path
     with damage_named(store.url(path)), store.open(path) as stream:
-        file = pq.ParquetFile(stream, page_checksum_verification=True)
+        file = GuardedFile(stream, store.url(path))
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if number < rows:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from refinery.loader.errors import written_by_a_run
+from refinery.loader.errors import FormatError, written_by_a_run
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA, removals_file
 from refinery.loader.format.shard_list import as_shards
+from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.placement import read_plan
@@ -63,7 +63,7 @@ def find_rows(store: Store, path: str, wanted: Wanted, columns: Sequence[str]) -
     with (
         damage_named(store.url(path)),
         store.open(path) as stream,
-        pq.ParquetFile(stream, page_checksum_verification=True) as file,
+        GuardedFile(stream, store.url(path)) as file,
     ):
         missing = [name for name in columns if name not in file.schema_arrow.names]
         if missing:
@@ -76,11 +76,11 @@ def damage_named(url: str) -> Iterator[None]:
     """Turn what pyarrow raises for a damaged file into an OSError that names it."""
     try:
         yield
-    except (pa.ArrowException, UnicodeDecodeError, LookupError) as error:
+    except (FormatError, pa.ArrowException, UnicodeDecodeError, LookupError) as error:
         raise OSError(f"{url}: cannot be read ({error}); refinery verify says what is damaged") from None
 
 
-def _find(file: pq.ParquetFile, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
+def _find(file: GuardedFile, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
     values = wanted.columns(file.schema_arrow.names)
     known = {name: _Values(chosen, file.schema_arrow.field(name).type) for name, chosen in values.items()}
     start = 0
@@ -217,7 +217,7 @@ def find_documents(clean: Phase, dedup: Phase, wanted: Wanted, say: Say = silent
         judged = names.get(part_name(part["path"]))
         if found and judged:
             with damage_named(verdicts.url(judged)), verdicts.open(judged) as stream:
-                removed = pq.read_table(stream, columns=["removed"], page_checksum_verification=True)["removed"]
+                removed = GuardedFile(stream, verdicts.url(judged)).read(["removed"])["removed"]
                 found = [(number, row) for number, row in found if not removed[number].as_py()]
         return [row for _, row in found]
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import Manifest
+from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.store import Store
 from refinery.pipelines.tracing.lookup import Wanted, damage_named, everywhere
 from refinery.pipelines.tracing.scan import Say, scan, silent
@@ -82,7 +82,7 @@ def _entries(store: Store, path: str, wanted: list[tuple[int, Key]]) -> Iterator
     with (
         damage_named(store.url(path)),
         store.open(path) as stream,
-        pq.ParquetFile(stream, page_checksum_verification=True) as file,
+        GuardedFile(stream, store.url(path)) as file,
     ):
         if not file.schema_arrow.equals(SCHEMA):
             raise LookupError(f"columns {file.schema_arrow.names} found")

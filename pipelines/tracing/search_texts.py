@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import RUN, Manifest, ShardEntry, read_manifest, unseal
+from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.words import human_bytes
@@ -98,8 +98,9 @@ def _first(found: Iterable[list[str]]) -> tuple[str, ...]:
 
 def _in_part(clean: Phase, part: dict[str, Any], text: str) -> Iterator[str]:
     store = open_store(clean.root_of(part))
-    with damage_named(store.url(part["path"])), store.open(part["path"]) as stream:
-        file = pq.ParquetFile(stream, page_checksum_verification=True)
+    url = store.url(part["path"])
+    with damage_named(url), store.open(part["path"]) as stream:
+        file = GuardedFile(stream, url)
         for batch in file.iter_batches(ROWS, columns=["id", "text"], use_threads=False):
             rows = pc.match_substring(batch.column("text"), text)
             yield from (id_.hex() for id_ in batch.column("id").filter(rows).to_pylist())
@@ -109,7 +110,7 @@ def _in_shard(store: Store, manifest: Manifest, shard: ShardEntry, text: str) ->
     tokenizer = corpus_tokenizer(store, manifest)
     path = shard.provenance.path
     with damage_named(store.url(path)), store.open(path) as stream:
-        file = pq.ParquetFile(stream, page_checksum_verification=True)
+        file = GuardedFile(stream, store.url(path))
         columns = ["id", "token_offset", "token_count"]
         for batch in file.iter_batches(ROWS, columns=columns, use_threads=False):
             rows = pa.table(batch).to_pylist()

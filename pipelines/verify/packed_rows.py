@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import FileEntry, Index, Manifest, ShardEntry
@@ -28,7 +27,7 @@ from refinery.loader.format.packed import (
     parse_rows,
 )
 from refinery.loader.format.removals import column_ids
-from refinery.loader.parquet.batches import check_pages
+from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect
 from refinery.pipelines.checks.packed_columns import ColumnCheck
@@ -134,8 +133,7 @@ def _check_rows(
 ) -> Iterator[str]:
     path, rows, documents, tokens = entry.path, 0, 0, 0
     with store.open(path) as stream:
-        check_pages(stream, path)
-        file = pq.ParquetFile(stream, page_checksum_verification=True)
+        file = GuardedFile(stream, path)
         schema = packed_schema(layout)
         if not file.schema_arrow.equals(schema):
             yield f"{path}: its columns are not those of the format: {file.schema_arrow.names} found"

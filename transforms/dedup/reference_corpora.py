@@ -10,10 +10,10 @@ from typing import Annotated
 
 import numpy as np
 import orjson
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import Field
 
+from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
 from refinery.transforms.core.document import ID_BYTES
@@ -114,7 +114,7 @@ def reference_id_batches(key: int, listed: bytes, partitions: int) -> Iterator[K
                 "damaged, see refinery verify"
             )
         stream.seek(0)
-        provenance = pq.ParquetFile(stream)
+        provenance = GuardedFile(stream, url)
         if provenance.metadata.num_rows != rows:
             raise ValueError(f"{url}: {provenance.metadata.num_rows} rows found, {rows} expected")
         for group in range(provenance.num_row_groups):

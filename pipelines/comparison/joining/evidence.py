@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.removals import FOLDER
 from refinery.loader.format.takedown import STAGE
+from refinery.loader.parquet.batches import stored_table
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.comparison.joining.documents import Shared, ids_of
 from refinery.pipelines.comparison.joining.fates import EVIDENCE, Fate, Kind
@@ -116,9 +116,8 @@ def _kept(root: str, path: str) -> npt.NDArray[np.bool_] | None:
         return None
     store = open_store(root)
     try:
-        with store.open(path) as stream:
-            table = pq.read_table(stream, columns=["removed"], page_checksum_verification=True)
-    except pa.ArrowException as error:
+        table = stored_table(store, path, ["removed"])
+    except FormatError as error:
         raise OSError(f"{store.url(path)}: cannot be read ({error}); run the recipe again") from None
     return ~np.asarray(table["removed"].to_numpy(), np.bool_)
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
-from refinery.loader.parquet.parquet_file import parquet
+from refinery.loader.parquet.guarded import GuardedFile, guarded_parquet
 from refinery.loader.storage.store import Store
 from refinery.pipelines.comparison.joining.ahead import ahead
 
@@ -60,11 +59,11 @@ def _read(task: tuple[int, Place, int], columns: Sequence[str]) -> tuple[int, pa
 
 
 @contextmanager
-def _opened(place: Place) -> Iterator[pq.ParquetFile]:
+def _opened(place: Place) -> Iterator[GuardedFile]:
     """The file, whose absence or damage is an error with its name and the next step."""
     store, path = place
     try:
-        with parquet(store.open(path), store.url(path)) as file:
+        with guarded_parquet(store.open(path), store.url(path)) as file:
             yield file
     except FileNotFoundError:
         raise FormatError(f"{store.url(path)}: is not there; `refinery verify` says what else is missing") from None

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader.format.manifest import RUN, seal, unseal
+from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import LocalStore
 from refinery.pipelines.tracing.answers import (
@@ -353,13 +354,13 @@ def test_row_groups_that_cannot_hold_it_are_not_read(corpus: Path, monkeypatch: 
     path = corpus / "removals/part-00000-of-00001.parquet"
     pq.write_table(rows, path, row_group_size=100)
     read: list[tuple[int, tuple[str, ...]]] = []
-    real = pq.ParquetFile.read_row_group
+    real = GuardedFile.read_row_group
 
     def spy(file: Any, group: int, columns: Any = None, **more: Any) -> Any:
         read.append((group, tuple(columns)))
         return real(file, group, columns=columns, **more)
 
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", spy)
+    monkeypatch.setattr(GuardedFile, "read_row_group", spy)
     row = rows.slice(750, 1).to_pylist()[0]
     find = answers(corpus, id=row["id"].hex())
     assert len(find) == 1 and isinstance(find[0], Removed)
