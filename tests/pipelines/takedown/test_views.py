@@ -11,7 +11,10 @@ from refinery.loader import TokenStream
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.packed.packed_stream import PackedStream
+from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.mix.verify_view import verify_view
+from refinery.pipelines.shell.exit_codes import ExitCode
+from tests.fake_gcs import fake_gcs
 from tests.pipelines.inputs import run
 from tests.pipelines.takedown.corpora import rows
 from tests.sampling import sampled
@@ -92,6 +95,30 @@ def test_a_state_of_the_earlier_view_goes_on(shape: int, versions: list[Path], t
             next(middle)
             new.load_state_dict(middle.state_dict())
         assert new.not_delivered is not None
+
+
+def test_in_a_bucket(versions: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Corpora and views in Cloud Storage: the same batches as from folders."""
+    near = make_view(tmp_path, versions[0], CHOSEN, MIXED)
+    later = again(near, versions[1], tmp_path / "second")
+    with fake_gcs("bucket") as gcs:
+        for name, version in zip(("one", "two"), versions, strict=False):
+            gcs.put_folder("bucket", f"{name}/", version)
+        gcs.use(monkeypatch)
+        recipe = {"name": "v", "corpora": {"c": "gs://bucket/one"}, "domains": CHOSEN, "mixing": MIXED}
+        (tmp_path / "far.yaml").write_text(yaml.safe_dump(recipe))
+        first = ["mix", str(tmp_path / "far.yaml"), "--output", "gs://bucket/view", "--workers", "0"]
+        second = ["mix", "gs://bucket/view", "--corpus", "c=gs://bucket/two", "--output", "gs://bucket/view-2"]
+        assert execute(first) == execute([*second, "--workers", "0"]) == ExitCode.DONE
+        assert verify_view("gs://bucket/view-2").failures == []
+        with TokenStream(str(near), **OPTIONS) as old, TokenStream("gs://bucket/view", **OPTIONS) as far:
+            next(old), next(far)
+            states = old.state_dict(), far.state_dict()
+        with TokenStream(str(later), **OPTIONS) as new, TokenStream("gs://bucket/view-2", **OPTIONS) as far:
+            new.load_state_dict(states[0])
+            far.load_state_dict(states[1])
+            for one, two in zip(batches(new), batches(far), strict=True):
+                assert all((a == b).all() for a, b in zip(one, two, strict=True))
 
 
 def train_ids(prefix: Path) -> set[bytes]:
