@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from refinery.loader.errors import FormatError
 from refinery.loader.storage.full_disk import naming_scratch
 
-SORT_BYTES = 256 << 20  # rows held at once; sorting takes about twice as much again
+SORT_BYTES = 64 << 20  # rows held at once; sorting takes about twice as much again
 WINDOW_BYTES = 2 << 20  # of each file, about, while they are merged
 RUN = "refinery run"  # a column, while files are merged: which of them has the row
 
