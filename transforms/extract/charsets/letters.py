@@ -28,6 +28,8 @@ _COMMON = (
 _RARE = "afr bre cym epo eus fao fry gla gle glg hsb ind lat ltz mlt oci roh sme swa urd yid"
 LANGUAGES = (*_COMMON.split(), *_RARE.split())
 IDEOGRAPHIC = ("jpn", "kor", "zho")
+_NOT_LATIN = "ara bel bul ell fas heb jpn kor mkd rus tha ukr urd yid zho"  # Serbian is written in both
+NOT_LATIN = np.isin(LANGUAGES, _NOT_LATIN.split())
 
 _SMOOTHING = 12.0
 _RARE_COST = 2
@@ -43,6 +45,12 @@ _SIGNS = {
     **dict.fromkeys("\xa0\u200c\u200d\u200e\u200f", 1e-3),  # spaces, joiners and marks of direction
 }
 _ANYWHERE = "\ufffd\u200c\u200d\u200e\u200f"
+_ALPHABETS = ("LATIN", "GREEK", "CYRILLIC", "HEBREW", "ARABIC")
+_NO_LETTERS = "ªºµ"  # to Unicode they are
+_MOST_MIXED = 4  # some write Cyrillic with Latin letters that look the same
+_BEFORE_NO_WORD = ("So", "Sk", "No", "Sc")
+_AFTER_DIGITS, _AFTER_DIGIT = "°ºª€", 1e-2
+_FOREIGN_WORD, _FOREIGN_LETTER = 0.01, 0.3  # in a text of another script, of a word in Latin letters
 _WITHIN_WORDS = "’ʼ·‐‑\xad\u200c\u200d\u200e\u200f"
 _ONE_FORM = str.maketrans(
     {
@@ -65,24 +73,54 @@ def folded(text: str) -> str:
 
 
 def turns(text: str) -> int:
-    """How often a small letter is followed by a capital, where one of them is outside ASCII, and how often a sign
-    outside ASCII stands between two letters, or a capital before a word that begins with one. Words do not do that;
-    letters that were taken for others do."""
-    count = 0
+    """How often characters outside ASCII stand as words do not have them, and as letters do that were taken for others.
+
+    Each of these counts once: a small letter before a capital, and again if a small one follows; a sign between two
+    letters; a capital before a word that begins with one; a letter beside one of another alphabet (the mixed scripts of
+    Unicode Technical Standard 39), four times at most; a character of another script between two ASCII letters, or
+    half-width kana beside one; a symbol, superior figure or sign of currency before a small letter; a line of a box
+    beside a letter.
+    """
+    count = mixed = 0
     for at, sign in enumerate(text):
         if sign.isascii() or sign in _WITHIN_WORDS:
             continue
         before, behind = text[at - 1 : at], text[at + 1 : at + 2]
         if not _is_letter(sign):
-            count += before.isalpha() and behind.isalpha() and sign != "\ufffd"
-        elif sign.isupper():
+            if before.isalpha() and behind.isalpha():
+                count += sign != "\ufffd"
+            elif behind.islower():
+                count += unicodedata.category(sign) in _BEFORE_NO_WORD
+            if "\u2500" <= sign <= "\u25ff":
+                count += before.isalpha() or behind.isalpha()
+            continue
+        script = _alphabet(sign)
+        if script:
+            mixed += _alphabet(before) not in (script, "")
+            mixed += behind.isascii() and _alphabet(behind) not in (script, "")
+        elif sign not in _NO_LETTERS:
+            sides = _is_ascii_letter(before) + _is_ascii_letter(behind)
+            count += sides == 2 or (sides == 1 and "\uff66" <= sign <= "\uff9f")
+        if sign.isupper():
             small = text[at + 2 : at + 3]
-            count += before.islower() or (
-                not before.isalpha() and behind.isupper() and behind.isascii() and small.islower()
-            )
+            if before.islower():
+                count += 1 + behind.islower()
+            elif not before.isalpha() and behind.isupper() and behind.isascii():
+                count += small.islower()
         elif sign.islower():
             count += behind.isupper() and behind.isascii()
-    return count
+    return count + min(mixed, _MOST_MIXED)
+
+
+def _is_ascii_letter(sign: str) -> bool:
+    return sign.isascii() and sign.isalpha()
+
+
+@lru_cache(1 << 12)
+def _alphabet(sign: str) -> str:
+    """The script of a letter, if words do not mix it with others; "" for all else."""
+    script = _script(sign) if sign.isalpha() and sign not in _NO_LETTERS else ""
+    return script if script in _ALPHABETS else ""
 
 
 def log_probabilities(text: str) -> Vector:
@@ -166,8 +204,25 @@ class Letters:
                 probability = probability * _MIXED
         elif row is not None:
             probability = _SMOOTHING * probability / (self._single[row] + _SMOOTHING)
+        if former == "0" and later in _AFTER_DIGITS:
+            probability = np.maximum(probability, _AFTER_DIGIT)
+        if _is_ascii_letter(later):
+            probability = np.maximum(probability, self._foreign_word(former, later))
         logarithms: Vector = np.rint(np.log(probability) * UNIT).astype(np.int32)
         return logarithms
+
+    def _foreign_word(self, former: str, later: str) -> NDArray[np.float64]:
+        """The probability of an ASCII letter as one of a foreign name, in languages of other scripts; else 0."""
+        inside = _is_ascii_letter(former)
+        counts = self._of_english(former if inside else " ", later)
+        return np.where(self._scripts["LATIN"], 0.0, counts * (_FOREIGN_LETTER if inside else _FOREIGN_WORD))
+
+    def _of_english(self, former: str, later: str) -> float:
+        english = LANGUAGES.index("eng")
+        pair = self._pair_row.get((former, later))
+        times = 0.0 if pair is None else float(self._pairs[pair, english])
+        before = float(self._counts_before[self._row[former], english])
+        return (times + _SMOOTHING * float(self._of(later)[english])) / (before + _SMOOTHING)
 
     def _unknown_letter(self, script: str) -> NDArray[np.float64]:
         own = self._scripts.get(script)
@@ -209,11 +264,12 @@ def _script(sign: str) -> str:
     return unicodedata.name(sign, "").split(" ")[0] if _is_letter(sign) and not _ideograph(sign) else ""
 
 
+_FULL_WIDTH = ("\u2460\u24ff", "\u3000\u303f", "\u3200\u33ff", "\uff01\uffef")
+
+
 def _full_width(sign: str) -> bool:
     """Forms and signs of East Asian typography, circled numbers and half-width letters among them."""
-    return (
-        "\u2460" <= sign <= "\u24ff" or "\u3000" <= sign <= "\u303f" or "\u3200" <= sign <= "\u33ff" or sign > "\uff00"
-    )
+    return any(first <= sign <= last for first, last in _FULL_WIDTH)
 
 
 def _is_sign(sign: str) -> bool:
