@@ -28,6 +28,7 @@ from refinery.transforms.extract.charsets.letters import (
     log_probabilities,
     turns,
 )
+from refinery.transforms.extract.charsets.single_byte import single_byte_evidence
 from refinery.transforms.extract.charsets.usage import PRIOR, usage
 
 SAMPLE = 2_000  # bytes of different words; more change nothing
@@ -63,32 +64,41 @@ def guess(data: bytes, declared: Sequence[str]) -> str:
     """
     words, around = _words(data)
     language = _around(around)
+    single = single_byte_evidence(words)
     texts: dict[str, Vector] = {}
     detected = python_codec(detect_encoding(data, max_len=1 << 17, from_html_meta=False) or "")
     best, most = "cp1252", -(1 << 60)
     for name in (*declared, *CANDIDATES):
-        text = _decoded(words, name)
-        if text is None:
-            continue
-        if text not in texts:
-            texts[text] = _evidence(text, name) + language
-        likeliest = texts[text] + usage(name)
+        if name in single:
+            evidence = _weighed(*single[name])
+        else:
+            text = _decoded(words, name)
+            if text is None:
+                continue
+            if text not in texts:
+                texts[text] = _evidence(text, name)
+            evidence = texts[text]
         label = 0
         if name in declared:
             label = DEFAULT if name in _DEFAULTS else DECLARED
+            text = decode_as(words, name)
             comma = text.translate(_COMMA_BELOW)
             if comma != text:  # Romanian before Unicode 3.0: encodings had cedillas, the counts hardly have any
-                likeliest = np.maximum(likeliest, _evidence(comma, name) + language + usage(name))
-        score = int(likeliest.max()) + label + DETECTED * (name == detected)
+                evidence = np.maximum(evidence, _evidence(comma, name))
+        score = int((evidence + language + usage(name)).max()) + label + DETECTED * (name == detected)
         if score > most:
             best, most = name, score
     return best
 
 
 def _evidence(text: str, name: str) -> Vector:
-    """The logarithm of the probability of words in each language, with what their letters' order says."""
     undefined = text.count("\ufffd") if name in SINGLE_BYTE else 0
-    return log_probabilities(folded(text)) - (_TURN * turns(text) + _UNDEFINED * undefined)
+    return _weighed(log_probabilities(folded(text)), turns(text), undefined)
+
+
+def _weighed(logarithms: Vector, turned: int, undefined: int) -> Vector:
+    """The logarithm of the probability of words in each language, with what the order of their letters says."""
+    return logarithms - (_TURN * turned + _UNDEFINED * undefined)
 
 
 def _words(data: bytes) -> tuple[bytes, bytes]:

@@ -83,12 +83,12 @@ def turns(text: str) -> int:
     """
     count = mixed = 0
     for at, sign in enumerate(text):
-        if sign.isascii() or sign in _WITHIN_WORDS:
+        if sign.isascii() or sign in _WITHIN_WORDS or sign == "\ufffd":
             continue
         before, behind = text[at - 1 : at], text[at + 1 : at + 2]
         if not _is_letter(sign):
             if before.isalpha() and behind.isalpha():
-                count += sign != "\ufffd"
+                count += 1
             elif behind.islower():
                 count += unicodedata.category(sign) in _BEFORE_NO_WORD
             if "\u2500" <= sign <= "\u25ff":
@@ -114,6 +114,34 @@ def turns(text: str) -> int:
 
 def _is_ascii_letter(sign: str) -> bool:
     return sign.isascii() and sign.isalpha()
+
+
+TURN_BITS = {
+    **{name: 1 << bit for bit, name in enumerate(["outside", "letter", "alpha", "lower", "upper", "ASCII letter"])},
+    "no word before": 1 << 6,
+    "box": 1 << 7,
+    "no letter": 1 << 8,
+    "alphabets": 7 << 9,
+    "most mixed": _MOST_MIXED,
+}
+
+
+def turn_bits(sign: str) -> int:
+    """What `turns` asks of a character, as bits of TURN_BITS."""
+    holds = {
+        "outside": not (sign.isascii() or sign in _WITHIN_WORDS or sign == "\ufffd"),
+        "letter": _is_letter(sign),
+        "alpha": sign.isalpha(),
+        "lower": sign.islower(),
+        "upper": sign.isupper(),
+        "ASCII letter": _is_ascii_letter(sign),
+        "no word before": unicodedata.category(sign) in _BEFORE_NO_WORD,
+        "box": "\u2500" <= sign <= "\u25ff",
+        "no letter": sign in _NO_LETTERS,
+    }
+    alphabet = _alphabet(sign)
+    number = _ALPHABETS.index(alphabet) + 1 if alphabet else 0
+    return sum(TURN_BITS[name] for name, held in holds.items() if held) | number << 9
 
 
 @lru_cache(1 << 12)
@@ -171,6 +199,7 @@ class Letters:
         self._pairs = np.zeros((len(pairs), len(LANGUAGES)), np.float32)
         self._pairs[np.searchsorted(pairs, keys), languages[~alone]] = times[~alone]
         self._counts_before = single
+        self._of_bytes: dict[str, NDArray[np.int32]] = {}
         self._held: dict[tuple[str, str], int] = {}
         self._logarithms = np.zeros((_HELD, len(LANGUAGES)), np.int32)
 
@@ -179,6 +208,7 @@ class Letters:
         held = self._held
         if len(held) + len(pairs) > _HELD:
             held.clear()
+            self._of_bytes.clear()
         if len(pairs) > _HELD:
             return np.array([self._log_pair(*pair) for pair in pairs])
         for pair in pairs:
@@ -186,6 +216,23 @@ class Letters:
                 self._logarithms[len(held)] = self._log_pair(*pair)
                 held[pair] = len(held)
         return self._logarithms[[held[pair] for pair in pairs]]
+
+    def byte_rows(self, name: str, signs: str, pairs: NDArray[np.int64]) -> Vector:
+        """`rows` of pairs of bytes (the first times 256 and the second), which are `signs` by an encoding's name."""
+        known = self._of_bytes.get(name)
+        found = None if known is None else known[pairs]
+        if known is None or found is None or found.min(initial=0) < 0:
+            missing = pairs if found is None else pairs[found < 0]
+            letters = [(signs[pair >> 8], signs[pair & 0xFF]) for pair in missing.tolist()]
+            rows = self.rows(letters)
+            known = self._of_bytes.setdefault(name, np.full(1 << 16, -1, np.int32))
+            known[missing] = [self._held[pair] for pair in letters]
+            found = known[pairs]
+            if found.min(initial=0) < 0:  # all that was held has gone for these
+                return self.byte_rows(name, signs, pairs)
+            if len(missing) == len(pairs):
+                return rows
+        return self._logarithms[found]
 
     def _log_pair(self, former: str, later: str) -> Vector:
         """log P(later after former) by language, in 1/UNIT."""
