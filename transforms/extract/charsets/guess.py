@@ -64,31 +64,34 @@ def guess(data: bytes, declared: Sequence[str]) -> str:
     """
     words, around = _words(data)
     language = _around(around)
+    detected = python_codec(detect_encoding(data, max_len=1 << 17, from_html_meta=False) or "")
     single = single_byte_evidence(words)
     texts: dict[str, Vector] = {}
-    detected = python_codec(detect_encoding(data, max_len=1 << 17, from_html_meta=False) or "")
-    best, most = "cp1252", -(1 << 60)
-    for name in (*declared, *CANDIDATES):
+    found: dict[str, Vector] = {}
+    for name in dict.fromkeys((*declared, *CANDIDATES)):
         if name in single:
-            evidence = _weighed(*single[name])
-        else:
-            text = _decoded(words, name)
-            if text is None:
-                continue
+            found[name] = _weighed(*single[name])
+        elif (text := _decoded(words, name)) is not None:
             if text not in texts:
                 texts[text] = _evidence(text, name)
-            evidence = texts[text]
-        label = 0
+            found[name] = texts[text]
+        else:
+            continue
         if name in declared:
-            label = DEFAULT if name in _DEFAULTS else DECLARED
             text = decode_as(words, name)
             comma = text.translate(_COMMA_BELOW)
             if comma != text:  # Romanian before Unicode 3.0: encodings had cedillas, the counts hardly have any
-                evidence = np.maximum(evidence, _evidence(comma, name))
-        score = int((evidence + language + usage(name)).max()) + label + DETECTED * (name == detected)
-        if score > most:
-            best, most = name, score
-    return best
+                found[name] = np.maximum(found[name], _evidence(comma, name))
+    if not found:
+        return "cp1252"
+    likeliest = (np.array(list(found.values())) + np.array([usage(name) for name in found]) + language).max(1)
+    scores = dict(zip(found, likeliest.tolist(), strict=True))
+    for name in dict.fromkeys(declared):
+        if name in scores:
+            scores[name] += DEFAULT if name in _DEFAULTS else DECLARED
+    if detected in scores:
+        scores[detected] += DETECTED
+    return max(scores, key=scores.__getitem__)
 
 
 def _evidence(text: str, name: str) -> Vector:

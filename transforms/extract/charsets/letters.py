@@ -34,7 +34,8 @@ NOT_LATIN = np.isin(LANGUAGES, _NOT_LATIN.split())
 _SMOOTHING = 12.0
 _RARE_COST = 2
 _MIXED = 0.001  # an ideograph beside a letter of an alphabet
-_HELD = 1 << 15
+_HELD_ALONE = 1 << 12
+_HELD = 1 << 16  # rows of logarithms, 8 MB
 # Probabilities of what no text had: a letter of another script and of the language's own, a sign, no character at all.
 _UNKNOWN_LETTER, _OWN_SCRIPT, _UNKNOWN_SIGN, _NO_CHARACTER = 3e-7, 1e-5, 1e-6, 1e-8
 _POINT = 2e-3  # a mark on a letter of the same script
@@ -192,30 +193,43 @@ class Letters:
                         self._probability[row, column] = (single[row, column] + total[column] * level) / (
                             2 * total[column]
                         )
-        self._single = np.where(is_letter, single, 0.0)  # behind a sign, anything may follow
+        # What is left for pairs that no text had; behind a sign, anything may follow.
+        self._unseen = np.where(is_letter, _SMOOTHING / (single + _SMOOTHING), 1.0)
+        self._not_latin = np.where(self._scripts["LATIN"], 0.0, 1.0)
         keys = former[~alone].astype(np.int64) << 16 | later[~alone]
         pairs = np.unique(keys)
         self._pair_row = {(chr(key >> 16), chr(key & 0xFFFF)): row for row, key in enumerate(pairs.tolist())}
         self._pairs = np.zeros((len(pairs), len(LANGUAGES)), np.float32)
         self._pairs[np.searchsorted(pairs, keys), languages[~alone]] = times[~alone]
         self._counts_before = single
+        self._alone: dict[str, NDArray[np.float64]] = {}
         self._of_bytes: dict[str, NDArray[np.int32]] = {}
         self._held: dict[tuple[str, str], int] = {}
-        self._logarithms = np.zeros((_HELD, len(LANGUAGES)), np.int32)
+        self._logarithms = np.zeros((_HELD, len(LANGUAGES)), np.int16)
 
     def rows(self, pairs: list[tuple[str, str]]) -> Vector:
         """A row of logarithms for each pair. The last _HELD that were asked for are held."""
         held = self._held
+        pairs = [pair if pair[1] < "\u2e80" else self._common(pair) for pair in pairs]
         if len(held) + len(pairs) > _HELD:
             held.clear()
             self._of_bytes.clear()
         if len(pairs) > _HELD:
-            return np.array([self._log_pair(*pair) for pair in pairs])
-        for pair in pairs:
-            if pair not in held:
-                self._logarithms[len(held)] = self._log_pair(*pair)
-                held[pair] = len(held)
-        return self._logarithms[[held[pair] for pair in pairs]]
+            return self._log_pairs(pairs).astype(np.int32)
+        missing = list(dict.fromkeys(pair for pair in pairs if pair not in held))
+        if missing:
+            first = len(held)
+            self._logarithms[first : first + len(missing)] = self._log_pairs(missing)
+            held.update(zip(missing, range(first, first + len(missing)), strict=True))
+        return self._logarithms[[held[pair] for pair in pairs]].astype(np.int32)
+
+    def _common(self, pair: tuple[str, str]) -> tuple[str, str]:
+        """The pair that stands for all of the same row: before an ideograph that was not counted behind it, a letter
+        counts by its script only (U+01BF for alphabets, a private character for all else)."""
+        former, later = pair
+        if later < "\u2e80" or not _ideograph(later) or pair in self._pair_row:
+            return pair
+        return "\u01bf" if former.isalpha() and former < "\u2e80" else "\ue000", later
 
     def byte_rows(self, name: str, signs: str, pairs: NDArray[np.int64]) -> Vector:
         """`rows` of pairs of bytes (the first times 256 and the second), which are `signs` by an encoding's name."""
@@ -225,17 +239,22 @@ class Letters:
             missing = pairs if found is None else pairs[found < 0]
             letters = [(signs[pair >> 8], signs[pair & 0xFF]) for pair in missing.tolist()]
             rows = self.rows(letters)
-            known = self._of_bytes.setdefault(name, np.full(1 << 16, -1, np.int32))
-            known[missing] = [self._held[pair] for pair in letters]
+            if name not in self._of_bytes:
+                self._of_bytes[name] = np.full(1 << 16, -1, np.int32)
+            known = self._of_bytes[name]
+            known[missing] = [self._held[self._common(pair)] for pair in letters]
             found = known[pairs]
             if found.min(initial=0) < 0:  # all that was held has gone for these
                 return self.byte_rows(name, signs, pairs)
             if len(missing) == len(pairs):
                 return rows
-        return self._logarithms[found]
+        return self._logarithms[found].astype(np.int32)
 
-    def _log_pair(self, former: str, later: str) -> Vector:
-        """log P(later after former) by language, in 1/UNIT."""
+    def _log_pairs(self, pairs: list[tuple[str, str]]) -> NDArray[np.int16]:
+        """log P(later after former) by pair and language, in 1/UNIT."""
+        return np.rint(np.log([self._of_pair(*pair) for pair in pairs]) * UNIT).astype(np.int16)
+
+    def _of_pair(self, former: str, later: str) -> NDArray[np.float64]:
         probability = self._of(later)
         row = self._row.get(former)
         pair = self._pair_row.get((former, later))
@@ -250,19 +269,18 @@ class Letters:
             if former.isalpha() and later.isalpha() and min(former, later) < "\u2e80":
                 probability = probability * _MIXED
         elif row is not None:
-            probability = _SMOOTHING * probability / (self._single[row] + _SMOOTHING)
+            probability = probability * self._unseen[row]
         if former == "0" and later in _AFTER_DIGITS:
             probability = np.maximum(probability, _AFTER_DIGIT)
         if _is_ascii_letter(later):
             probability = np.maximum(probability, self._foreign_word(former, later))
-        logarithms: Vector = np.rint(np.log(probability) * UNIT).astype(np.int32)
-        return logarithms
+        return probability
 
     def _foreign_word(self, former: str, later: str) -> NDArray[np.float64]:
         """The probability of an ASCII letter as one of a foreign name, in languages of other scripts; else 0."""
         inside = _is_ascii_letter(former)
         counts = self._of_english(former if inside else " ", later)
-        return np.where(self._scripts["LATIN"], 0.0, counts * (_FOREIGN_LETTER if inside else _FOREIGN_WORD))
+        return self._not_latin * (counts * (_FOREIGN_LETTER if inside else _FOREIGN_WORD))
 
     def _of_english(self, former: str, later: str) -> float:
         english = LANGUAGES.index("eng")
@@ -276,6 +294,14 @@ class Letters:
         return np.full(len(LANGUAGES), _UNKNOWN_LETTER) if own is None else np.where(own, _OWN_SCRIPT, _UNKNOWN_LETTER)
 
     def _of(self, sign: str) -> NDArray[np.float64]:
+        found = self._alone.get(sign)
+        if found is None:
+            if len(self._alone) >= _HELD_ALONE:
+                self._alone.clear()
+            found = self._alone[sign] = self._probability_of(sign)
+        return found
+
+    def _probability_of(self, sign: str) -> NDArray[np.float64]:
         row = self._row.get(sign)
         if row is not None:
             return np.maximum(self._probability[row], _SIGNS.get(sign, 0.0))  # type: ignore[no-any-return]

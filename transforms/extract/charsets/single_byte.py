@@ -5,6 +5,8 @@ Encodings that agree on the bytes of a text share its evidence. The few texts th
 """
 
 import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -26,36 +28,33 @@ def single_byte_evidence(words: bytes) -> Evidence:
     """
     data = np.frombuffer(b" " + words + b" ", np.uint8)
     times = np.bincount(data, minlength=256)
-    used = np.nonzero(times[128:])[0] + 128
-    codes, _, odd = _tables()
+    tables = _tables()
+    used = tables.codes[:, np.nonzero(times[128:])[0] + 128]
+    special, joined, undefined = (tables.odd @ times).tolist()
     readings: dict[bytes, list[int]] = {}
     for row, name in enumerate(NAMES):
-        special, joined = odd[row]
-        if times[special].any():
+        if special[row] or (joined[row] and not unicodedata.is_normalized("NFC", decode_as(words, name))):
             continue
-        if times[joined].any() and not unicodedata.is_normalized("NFC", decode_as(words, name)):
-            continue
-        readings.setdefault(codes[row, used].tobytes(), []).append(row)
-    firsts = [rows[0] for rows in readings.values()]
+        readings.setdefault(used[row].tobytes(), []).append(row)
     pairs, counts = np.unique(data[:-1].astype(np.int64) << 8 | data[1:], return_counts=True)
     counts = counts.astype(np.int32)
-    ascii_only = (pairs & 0x8080) == 0
+    plain = (pairs & 0x8080) == 0
     letters = load()
-    shared = counts[ascii_only] @ letters.byte_rows("ascii", _folded_signs("cp1252"), pairs[ascii_only])
+    shared = counts[plain] @ letters.byte_rows("ascii", _folded_signs("cp1252"), pairs[plain])
+    pairs, counts = pairs[~plain], counts[~plain]
     found: Evidence = {}
-    turned = _turns(data[1:-1], firsts)
+    turned = _turns(data[1:-1], [rows[0] for rows in readings.values()])
     for rows, turns in zip(readings.values(), turned.tolist(), strict=True):
         name = NAMES[rows[0]]
-        own = counts[~ascii_only] @ letters.byte_rows(name, _folded_signs(name), pairs[~ascii_only])
-        undefined = int(times[codes[rows[0]] == 0xFFFD].sum())
-        found |= dict.fromkeys([NAMES[row] for row in rows], (shared + own, turns, undefined))
+        own = shared + counts @ letters.byte_rows(name, _folded_signs(name), pairs)
+        found |= dict.fromkeys([NAMES[row] for row in rows], (own, turns, undefined[rows[0]]))
     return found
 
 
 def _turns(data: NDArray[np.uint8], rows: list[int]) -> NDArray[np.int64]:
     """`letters.turns` of the text under each of some encodings."""
     bits = np.zeros((len(rows), len(data) + 3), np.uint16)
-    bits[:, 1:-2] = _tables()[1][rows][:, data]
+    bits[:, 1:-2] = _tables().bits[rows][:, data]
     before, sign, behind, second = bits[:, :-3], bits[:, 1:-2], bits[:, 2:-1], bits[:, 3:]
 
     def has(of: NDArray[np.uint16], bit: str) -> NDArray[np.bool_]:
@@ -87,16 +86,28 @@ def _folded_signs(name: str) -> str:
     return "".join(folded(sign)[1:-1] if len(folded(sign)) == 3 else "\ufffd" for sign in table(name))
 
 
+@dataclass(frozen=True)
+class _Tables:
+    """By encoding and byte.
+
+    codes: the character. bits: what `_turns` asks of it. odd: whether a table cannot fold it, whether NFC may move or
+    join it, and whether it is none.
+    """
+
+    codes: NDArray[np.uint16]
+    bits: NDArray[np.uint16]
+    odd: NDArray[np.int64]
+
+
 @cache
-def _tables() -> tuple[NDArray[np.uint16], NDArray[np.uint16], list[tuple[list[int], list[int]]]]:
-    """By encoding and byte: the character's code, its bits for `_turns`; and by encoding, bytes that a table cannot fold
-    and bytes that NFC may change."""
+def _tables() -> _Tables:
     signs = [table(name) for name in NAMES]
+
+    def holds(question: Callable[[str], bool]) -> list[list[bool]]:
+        return [[question(sign) for sign in row] for row in signs]
+
+    odd = [holds("İΣ".__contains__), holds(lambda sign: unicodedata.combining(sign) > 0), holds("\ufffd".__eq__)]
     codes = np.array([[ord(sign) for sign in row] for row in signs], np.uint16)
-    bits = np.array([[turn_bits(sign) for sign in row] for row in signs], np.uint16)
-    odd = []
-    for row in signs:
-        special = [byte for byte, sign in enumerate(row) if sign in "İΣ"]
-        joined = [byte for byte, sign in enumerate(row) if unicodedata.combining(sign)]
-        odd.append((special, joined))
-    return codes, bits, odd
+    return _Tables(
+        codes, np.array([[turn_bits(sign) for sign in row] for row in signs], np.uint16), np.array(odd, np.int64)
+    )

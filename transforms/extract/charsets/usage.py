@@ -46,6 +46,7 @@ _USUAL = {
     "cp949": "kor",
     "cp932": "jpn",
     "euc_jp": "jpn",
+    "iso2022_jp": "jpn",
     "gb18030": "zho",
     "big5hkscs": "zho",
 }
