@@ -258,6 +258,10 @@ class Letters:
         probability = self._of(later)
         row = self._row.get(former)
         pair = self._pair_row.get((former, later))
+        if pair is not None and row is not None and (later == "0" or (former == "0" and not _is_letter(later))):
+            # Digits are of no language; some texts that were counted have none.
+            times, before = self._pairs[pair].sum(), self._counts_before[row].sum()
+            return np.full(len(LANGUAGES), (times + _SMOOTHING * probability.mean()) / (before + _SMOOTHING))
         if pair is not None and row is not None:
             before = self._counts_before[row]
             probability = (self._pairs[pair] + _SMOOTHING * probability) / (before + _SMOOTHING)
