@@ -252,7 +252,9 @@ class Letters:
 
     def _log_pairs(self, pairs: list[tuple[str, str]]) -> NDArray[np.int16]:
         """log P(later after former) by pair and language, in 1/UNIT."""
-        return np.rint(np.log([self._of_pair(*pair) for pair in pairs]) * UNIT).astype(np.int16)
+        logarithms = np.log(np.array([self._of_pair(*pair) for pair in pairs])) * UNIT
+        rounded: NDArray[np.int16] = np.rint(logarithms).astype(np.int16)
+        return rounded
 
     def _of_pair(self, former: str, later: str) -> NDArray[np.float64]:
         probability = self._of(later)
@@ -346,7 +348,7 @@ _FULL_WIDTH = ("\u2460\u24ff", "\u3000\u303f", "\u3200\u33ff", "\uff01\uffef")
 
 def _full_width(sign: str) -> bool:
     """Forms and signs of East Asian typography, circled numbers and half-width letters among them."""
-    return any(first <= sign <= last for first, last in _FULL_WIDTH)
+    return any(span[0] <= sign <= span[1] for span in _FULL_WIDTH)
 
 
 def _is_sign(sign: str) -> bool:

@@ -58,7 +58,8 @@ def _turns(data: NDArray[np.uint8], rows: list[int]) -> NDArray[np.int64]:
     before, sign, behind, second = bits[:, :-3], bits[:, 1:-2], bits[:, 2:-1], bits[:, 3:]
 
     def has(of: NDArray[np.uint16], bit: str) -> NDArray[np.bool_]:
-        return (of & TURN_BITS[bit]) != 0
+        held: NDArray[np.bool_] = np.not_equal(of & TURN_BITS[bit], 0)
+        return held
 
     outside = has(sign, "outside")
     letter = outside & has(sign, "letter")
