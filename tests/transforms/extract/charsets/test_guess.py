@@ -92,6 +92,40 @@ def test_a_label_decides_where_words_do_not(data: bytes, declared: list[str], te
     assert decode_as(data, guess(data, declared)) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "label"),
+    [
+        ("Zmluva bola podpísaná v škole za účasti všetkých.", "cp1250", "cp1251"),  # an alphabet in another's words
+        ("Het café op de hoek is elke dag geopend, ook in de zomer.", "cp1252", "cp1251"),
+        ("Op zondag zijn we geïnteresseerd in de natuur.", "cp1252", "gb18030"),  # an ideograph between letters
+        ("Toda la información está en la página de ayuda.", "mac-roman", "cp1252"),
+        ("Na zahtevo vam pošljemo račun. Želite več?", "iso8859-2", "cp1252"),  # a symbol before a letter
+        ("Моя семья живёт в большом доме. Держим собаку.", "mac-cyrillic", "cp1251"),  # a capital among small letters
+        ("Hun støtter ham hver dag.", "mac-roman", "cp1251"),  # no Danish page is in windows-1257
+        ("חברת Acme Media Group בדקה את Sky News, Fox Sports ו־Channel Five", "cp1255", "cp1251"),  # foreign names
+        ("Per la notte si prevede una minima di 12° e una massima di 19°, il tempo è sereno.", "iso8859-15", ""),
+        ("Maтeрњи jeзик je вaжaн зa свe нaс, a нaрoчитo зa дeцу.", "cp1251", ""),  # Latin letters that look the same
+    ],
+)
+def test_words_are_those_of_a_language_that_the_encoding_is_for(text: str, name: str, label: str) -> None:
+    data = text.encode(name)
+    assert decode_as(data, guess(data, [label] if label else [])) == decode_as(data, name)
+
+
+@pytest.mark.parametrize("name", ["cp1250", "iso8859-2"])
+def test_a_label_decides_between_cedillas_and_commas_below(name: str) -> None:
+    text = "Această opţiune selectaţi-o şi în locul ştergerii contului, dacă doriţi să îl păstraţi."
+    data = text.encode(name)
+    assert decode_as(data, guess(data, [name])) == text
+
+
+def test_a_label_of_defaults_weighs_less_than_one_that_was_chosen() -> None:
+    data = "Datu privātuma principi".encode("cp1257")
+    assert decode_as(data, guess(data, ["cp1257"])) == data.decode("cp1257")
+    data = "Ķēve ir mājās.".encode("cp1257")
+    assert decode_as(data, guess(data, ["cp1252"])) == data.decode("cp1257")
+
+
 @given(st.binary(max_size=400), st.lists(st.sampled_from(sorted(MULTI_BYTE | SINGLE_BYTE)), max_size=2))
 def test_any_bytes_have_an_encoding(data: bytes, declared: list[str]) -> None:
     assert guess(data, declared) in {*CANDIDATES, *declared}
@@ -149,9 +183,9 @@ def test_probabilities_add_up() -> None:
 @pytest.mark.parametrize(
     ("text", "count"),
     [
-        ("мОя", 1),
+        ("мОя", 2),
         ("Моя", 0),
-        ("aÉb", 1),
+        ("aÉb", 2),
         ("a€b", 1),
         ("a’b", 0),
         ("5€", 0),
@@ -161,6 +195,19 @@ def test_probabilities_add_up() -> None:
         (" ĄTai", 1),
         ("ÉTÉ", 0),
         ("aÄRz", 1),
+        ("гуl", 1),
+        ("Uhiжenje", 2),
+        ("αбвгд", 1),
+        ("бaбaбaбa", 4),
+        ("ﾄndring", 1),
+        ("be飊vl", 1),
+        ("Tシャツ", 0),
+        ("®elijo", 1),
+        ("Word®", 0),
+        ("12°C", 0),
+        ("сам╕", 1),
+        ("µm", 0),
+        ("2ªa", 0),
         ("", 0),
     ],
 )
