@@ -196,7 +196,8 @@ class WorkerPool:
             self.read_last = reading
             while_ = f" while it read {', '.join(map(printable, reading))}" if reading else ""
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            self.death = f"{who} ended with {how}{while_}"
+            fewer = "; fewer --workers take less memory" if code == -signal.SIGKILL else ""
+            self.death = f"{who} ended with {how}{while_}; run the same command again{fewer}"
             self.died.set()
 
 

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -175,19 +174,16 @@ class Runner:
         totals = self.pool.totals if self.pool else live_totals
         with contextlib.nullcontext() if self.quiet else current().watch(label, totals, work, self._pids):
             if self.name == "local":
-                pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
-                try:
-                    with scratch_space(self.scratch) as folder:
-                        disk = DiskExchanges(str(folder / "exchanges"), max(1, self.workers), repeats(self.flags))
-                        exchange_on_disk(pipeline, disk)
-                        remember_what_never_changes()
-                        build(pipeline)
-                        finish_graph(pipeline)
-                        options = local_options(self.workers, list(self.flags))
-                        with self._ending_workers():
-                            run_local(pipeline, self.pool, options, folder)
-                finally:  # Pipeline.run(), which is not called here, would do it
-                    shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
+                with scratch_space(self.scratch) as folder:  # a pipeline makes a temporary folder, too
+                    pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
+                    disk = DiskExchanges(str(folder / "exchanges"), max(1, self.workers), repeats(self.flags))
+                    exchange_on_disk(pipeline, disk)
+                    remember_what_never_changes()
+                    build(pipeline)
+                    finish_graph(pipeline)
+                    options = local_options(self.workers, list(self.flags))
+                    with self._ending_workers():
+                        run_local(pipeline, self.pool, options, folder)
             else:
                 state = self._start(build, self.flags).wait_until_finish()
                 if state != "DONE":

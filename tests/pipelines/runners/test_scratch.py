@@ -84,7 +84,10 @@ def test_many_commands_share_a_place(tmp_path: Path) -> None:
 
 
 def test_advice_names_what_moves_the_folder(tmp_path: Path) -> None:
-    for folder, means in (("refinery-run-x/exchanges/y", "--scratch names"), ("refinery-x", "the variable TMPDIR names")):
+    for folder, means in (
+        ("refinery-run-x/exchanges/y", "--scratch names"),
+        ("refinery-x", "the variable TMPDIR names"),
+    ):
         with pytest.raises(DiskFull, match=means), naming_scratch(str(tmp_path / folder), "part"):
             raise OSError(28, "No space left on device")
 
