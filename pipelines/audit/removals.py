@@ -141,11 +141,11 @@ def _survivors(run: AuditedRun, rows: list[Row], later: Iterable[Later]) -> Iter
         at.setdefault((each.id, each.address), survivor)
         found.setdefault(each.id, survivor)
     for row in rows:
-        survivor = found.get(row["kept_id"])
+        kept = found.get(row["kept_id"])
         if row["reason"] == URL_DUPLICATE:
-            others = survivor if run.recipe.exact_dup else None  # else several documents with one text may be kept
-            survivor = at.get((row["kept_id"], address_hash(row["url"])), others)
-        yield row, None if row["scope"].startswith(REFERENCE) else survivor
+            others = kept if run.recipe.exact_dup else None  # else several documents with one text may be kept
+            kept = at.get((row["kept_id"], address_hash(row["url"])), others)
+        yield row, None if row["scope"].startswith(REFERENCE) else kept
 
 
 def problem_of(row: Row, survivor: Document, run: AuditedRun) -> str:

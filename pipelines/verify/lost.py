@@ -3,7 +3,7 @@ other way round, and input files that nobody read. The local runner of earlier v
 text (docs/beam-data-loss.md).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -43,7 +43,7 @@ def check_copies(manifest: Manifest, others: int, counted: int, held_back: int, 
         )
 
 
-def _out(row: dict[str, Any]) -> int:
+def _out(row: Mapping[str, Any]) -> int:
     counts = row["kept"], *row["dropped"].values(), *row["dead"].values()
     return sum(int(count["documents"]) for count in counts)
 
