@@ -16,6 +16,9 @@ from tempfile import TemporaryDirectory
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+RUN_PREFIX = "refinery-run-"  # of the folders in which the local runner has its temporary files
+
+
 class DiskFull(OSError):
     """A file could not be written for want of room. One line: error, file, free space at its place."""
 
@@ -44,8 +47,10 @@ def scratch_folder(purpose: str) -> Iterator[Path]:
 
 
 def naming_scratch(folder: str, purpose: str) -> contextlib.AbstractContextManager[None]:
-    """`naming_full_disk` for what is first written to a temporary folder."""
-    return naming_full_disk(f"{folder}/{purpose}", "; the variable TMPDIR names another place for temporary files")
+    """`naming_full_disk` for what is first written to a temporary folder: one of a run, which --scratch places, or one
+    of the system."""
+    means = "--scratch" if f"/{RUN_PREFIX}" in folder else "the variable TMPDIR"
+    return naming_full_disk(f"{folder}/{purpose}", f"; {means} names another place for temporary files")
 
 
 def free_space(folder: Path) -> str:

@@ -43,7 +43,8 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         "--scratch",
         default="",
         metavar="FOLDER",
-        help="temporary files of the local runner (default: the work location, if it is on this machine, else TMPDIR)",
+        help="temporary files of the local runner (default: of `refine` and `remove` the work location, if it is on "
+        "this machine; else where TMPDIR says)",
     )
     add_output_arguments(parser)
     parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")

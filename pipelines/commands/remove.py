@@ -92,6 +92,7 @@ def run_remove(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
         raise ValueError("remove: --output given with --dry-run, which writes nothing; leave one of them out")
     check_beam_flags(flags)
     from refinery.pipelines.runners.runner import Runner, launch_flags
+    from refinery.pipelines.runners.scratch import scratch_of
     from refinery.pipelines.takedown.request import LISTS, Request, many, read_list
     from refinery.pipelines.takedown.takedown import TakedownRun
 
@@ -105,7 +106,7 @@ def run_remove(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
         args.quiet,
         args.traceback,
         say,
-        scratch=args.scratch,
+        scratch=scratch_of(args.scratch, f"{args.output}/work" if args.output else ""),
     )
     run = TakedownRun(
         args.prefix, args.output, request, _options(args), runner, args.work, args.recipe, say, args.where

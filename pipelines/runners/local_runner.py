@@ -113,6 +113,10 @@ class WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the processes, and wait until they are gone: they all hold the pipe to which the listener listens."""
         self._stopping = True
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # channels are expected to break now
         for pid in self._pids:
@@ -125,6 +129,11 @@ class WorkerPool:
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
+
+    @property
+    def ended(self) -> bool:
+        """Whether `end` was called."""
+        return self._stopping
 
     @property
     def pids(self) -> list[int]:
@@ -187,7 +196,8 @@ class WorkerPool:
             self.read_last = reading
             while_ = f" while it read {', '.join(map(printable, reading))}" if reading else ""
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            self.death = f"{who} ended with {how}{while_}"
+            fewer = "; fewer --workers take less memory" if code == -signal.SIGKILL else ""
+            self.death = f"{who} ended with {how}{while_}; run the same command again{fewer}"
             self.died.set()
 
 

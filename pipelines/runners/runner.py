@@ -4,7 +4,6 @@ import contextlib
 import functools
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -151,9 +150,12 @@ class Runner:
         logging.getLogger("apache_beam").setLevel(logging.ERROR if verbose else logging.CRITICAL)
         with as_outside_notebooks():
             if self.name == "local" and self.workers:
-                with WorkerPool(self.workers) as self.pool:
+                self.pool = WorkerPool(self.workers)
+                try:
                     yield self
-                self.pool = None
+                finally:
+                    self.pool.end()
+                    self.pool = None
             else:
                 yield self
 
@@ -166,25 +168,37 @@ class Runner:
         if self.remote and spec is not None:
             self._run_dataflow(label, build, work, spec)
             return
+        if self.pool is not None and self.pool.ended:
+            self.pool, before = WorkerPool(self.workers), self.pool
+            self.pool.folders = before.folders
         totals = self.pool.totals if self.pool else live_totals
         with contextlib.nullcontext() if self.quiet else current().watch(label, totals, work, self._pids):
             if self.name == "local":
-                pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
-                try:
-                    with scratch_space(self.scratch) as folder:
-                        disk = DiskExchanges(str(folder / "exchanges"), max(1, self.workers), repeats(self.flags))
-                        exchange_on_disk(pipeline, disk)
-                        remember_what_never_changes()
-                        build(pipeline)
-                        finish_graph(pipeline)
-                        options = local_options(self.workers, list(self.flags))
+                with scratch_space(self.scratch) as folder:  # a pipeline makes a temporary folder, too
+                    pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
+                    disk = DiskExchanges(str(folder / "exchanges"), max(1, self.workers), repeats(self.flags))
+                    exchange_on_disk(pipeline, disk)
+                    remember_what_never_changes()
+                    build(pipeline)
+                    finish_graph(pipeline)
+                    options = local_options(self.workers, list(self.flags))
+                    with self._ending_workers():
                         run_local(pipeline, self.pool, options, folder)
-                finally:  # Pipeline.run(), which is not called here, would do it
-                    shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
             else:
                 state = self._start(build, self.flags).wait_until_finish()
                 if state != "DONE":
                     raise JobFailed(f"the job on {self.name} ended as {state}")
+
+    @contextlib.contextmanager
+    def _ending_workers(self) -> Iterator[None]:
+        """End the workers where a job fails or is interrupted: they would go on with it, and write into the folder that
+        is about to be removed. The next job has others."""
+        try:
+            yield
+        except BaseException:
+            if self.pool is not None:
+                self.pool.end()
+            raise
 
     def _pids(self) -> list[int]:
         """This process and those of the pool."""

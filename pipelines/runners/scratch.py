@@ -12,9 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from refinery.loader.storage.full_disk import naming_scratch
+from refinery.loader.storage.full_disk import RUN_PREFIX, naming_scratch
 
-PREFIX = "refinery-run-"
 LOCK = "lock"
 
 
@@ -31,15 +30,14 @@ def scratch_space(place: str = "") -> Iterator[Path]:
     Removed at the end, with those that killed commands left in the same place. Raises DiskFull or OSError where it
     cannot be made.
     """
-    with naming_scratch(place or tempfile.gettempdir(), "temporary files"):
+    root = Path(place or tempfile.gettempdir())
+    with naming_scratch(f"{root}/{RUN_PREFIX}", "temporary files"):
         if place:
-            Path(place).mkdir(parents=True, exist_ok=True)
-        remove_stale(Path(place or tempfile.gettempdir()))
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place or None))
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            root.mkdir(parents=True, exist_ok=True)
+        remove_stale(root)
+        folder, lock = _locked_folder(root)
     before = tempfile.tempdir
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
         tempfile.tempdir = str(folder)
         yield folder
     finally:
@@ -48,11 +46,27 @@ def scratch_space(place: str = "") -> Iterator[Path]:
         os.close(lock)
 
 
+def _locked_folder(root: Path) -> tuple[Path, int]:
+    """A new folder and its lock, which is held. Another command may take a folder for stale before it is locked, and
+    remove it: then the next one is tried."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=RUN_PREFIX, dir=root))
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                if os.path.samestat(os.fstat(lock), os.stat(folder / LOCK)):
+                    return folder, lock
+            except FileNotFoundError:
+                pass
+            os.close(lock)
+
+
 def remove_stale(place: Path) -> None:
-    """Remove what commands left in `place` that no longer run."""
-    for folder in place.glob(f"{PREFIX}*"):
+    """Remove what commands left in `place` that no longer run, also what was never locked."""
+    for folder in place.glob(f"{RUN_PREFIX}*"):
         with contextlib.suppress(OSError):
-            lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+            lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)

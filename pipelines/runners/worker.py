@@ -99,12 +99,14 @@ def work(commands: IO[str], out: IO[str]) -> None:
 
 @dataclass
 class Forked:
-    """A worker as the process that forked it sees it. feed, reports: descriptors of pipes. rest: of a line."""
+    """A worker as the process that forked it sees it. feed, reports: descriptors of pipes. rest: of a line. ended:
+    whether it has been waited for, so that its number may be another process' by now."""
 
     pid: int
     feed: int
     reports: int
     rest: bytes = b""
+    ended: bool = False
 
 
 def fork_worker(others: list[Forked]) -> Forked:
@@ -149,6 +151,7 @@ def hand_on(workers: list[Forked], out: IO[str], folders: set[str]) -> None:
             worker = workers[number]
             if not data:
                 code = os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
+                worker.ended = True
                 del by_descriptor[descriptor]
                 print(json.dumps({"worker": number, "code": code}), file=out, flush=True)
                 continue
@@ -179,9 +182,11 @@ def main() -> None:
     with contextlib.suppress(BrokenPipeError):
         print(json.dumps({"pids": [worker.pid for worker in workers]}), file=out, flush=True)
         hand_on(workers, out, folders)
-    for worker in workers:  # the launcher is gone, or wants this to end
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(worker.pid, signal.SIGKILL)
+    left = [worker.pid for worker in workers if not worker.ended]
+    for pid in left:  # the launcher is gone, or wants this to end
+        os.kill(pid, signal.SIGKILL)
+    for pid in left:  # until then they write, and make folders anew
+        os.waitpid(pid, 0)
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)

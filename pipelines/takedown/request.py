@@ -30,7 +30,8 @@ BY_OTHERS = ("copies", "sources")  # columns that other documents decide
 POSITIONS = ("token_offset",)  # of a document in its shard, which another takedown moves
 URLS, HOSTS, DOCUMENTS = LISTS = ("urls", "hosts", "documents")
 ID = re.compile(r"[0-9a-f]{32}")
-HOST = re.compile(r"[^\s/?#@]+")
+HOST = re.compile(r"[^\s/?#@:]+")
+WITH_PORT = re.compile(r"(?:\[([^\]]*)\]|([^\[\]:]*))(?::[0-9]{1,5})?")  # [IPv6]:port, or name:port
 MAX_LINE = 64 << 10  # bytes: a longer line is not one of a list
 WORD = re.compile(r"[\w.+:-]+")  # of a licence expression: an SPDX identifier, or AND, OR, WITH
 
@@ -185,14 +186,31 @@ def keys_of(kind: str, line: str) -> list[bytes]:
             raise ValueError("32 hexadecimal digits are expected, as `refinery trace` prints ids")
         return [bytes.fromhex(line)]
     if kind == HOSTS:
-        host = host_of(line) if "/" in line else host_name(line.strip("[]") if line.startswith("[") else line)
-        if not HOST.fullmatch(host) or ("." not in host and ":" not in host):
-            raise ValueError("a host with a dot is expected, such as example.com, which covers those below it")
-        return [text_key(host)]
+        return [text_key(_listed_host(line))]
     if not line.isprintable():
         raise ValueError("an address is expected")
     # An address may hold what the run took for a credential: then the corpus has it redacted.
     return list({url_key(line), url_key(redact_address(line))})
+
+
+def _listed_host(line: str) -> str:
+    """The host of a line, with or without a port, or of a whole address, as `host_of` spells it. Raises ValueError for
+    what is no host, and for patterns, which no host would match."""
+    if "/" in line:
+        host = host_of(line)
+    elif is_address(line):
+        host = line.lower()
+    else:
+        ipv6, name = found.groups() if (found := WITH_PORT.fullmatch(line)) else ("", "")
+        host = (ipv6 or "").lower() or host_name(name or "")
+    if host.startswith((".", "*")):
+        below = host.lstrip("*.")
+        raise ValueError(
+            f"a host is expected, no pattern: {printable(below[:60])} covers itself and all hosts below it"
+        )
+    if not is_address(host) and ("." not in host or not HOST.fullmatch(host)):
+        raise ValueError("a host with a dot is expected, such as example.com, which covers those below it")
+    return host
 
 
 def read_list(kind: str, path: str) -> Keys:

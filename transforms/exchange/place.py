@@ -125,8 +125,13 @@ class Place:
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[int]:
-        """A file of the folder, which one process has at a time."""
-        file = os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+        """A file of the folder, which one process has at a time. Raises ExchangeError where the folder is gone."""
+        try:
+            file = os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError as error:
+            raise ExchangeError(
+                f"{self.folder}/{name}: temporary files were removed while the command used them; run it again"
+            ) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file
