@@ -41,7 +41,7 @@ DEFAULT = 6 * UNIT  # a label of _DEFAULTS
 DETECTED = 3 * UNIT
 _TURN = 6 * UNIT
 _UNDEFINED = 12 * UNIT  # a byte that a single-byte encoding lacks; in others it is a fault like any
-_AROUND_MOST = 12 * UNIT  # the limit of what ASCII words say
+_AROUND_MOST = 8 * UNIT  # the limit of what ASCII words say: pages quote other languages
 # What servers, editors and templates declare of pages that nobody looked at: iso-8859-1, gb2312 and so on.
 _DEFAULTS = ("cp1252", "cp1251", "gb18030", "utf-8")
 _COMMA_BELOW = str.maketrans("şţŞŢ", "șțȘȚ")
