@@ -12,6 +12,7 @@ from typing import Any
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, seal, unseal
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.inputs_read.published import known_crc32c
 from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.differences import phase_differences
@@ -166,8 +167,12 @@ def reusable_waves(reuse: str, recipe: Recipe, identity: Mapping[str, Any], left
     digests, facts = _digests(theirs), _facts(theirs)
     ours, our_facts = _digests(identity), _facts(identity)
 
+    whole = {(entry["source"], entry["path"]) for entry in identity["inputs"] if known_crc32c(entry)}
+
     def comparable(task: ReadTask) -> ReadTask:
-        named = replace(task, crc32c="")  # the digests are compared below
+        named = replace(task, crc32c="")  # the digests are compared below; when a file was written says more than one
+        if (task.source, task.path) in whole:  # of a sample, and nothing beside one of all its bytes
+            named = replace(named, changed=0)
         return named if in_place else replace(named, file_index=0)
 
     wanted = {comparable(task) for task in left}

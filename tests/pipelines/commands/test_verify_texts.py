@@ -166,6 +166,6 @@ def test_what_is_refused_is_a_failure(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_damaged_pages_are_a_failure(tmp_path: Path) -> None:
     path = tmp_path / "it.parquet"
     path.write_bytes(b"PAR1" + bytes(20) + b"PAR1")
-    problem = pytest.raises(FormatError, match=r"^it: no footer of Parquet")
+    problem = pytest.raises(FormatError, match=r"^it: not a readable Parquet file: no footer of Parquet")
     with path.open("rb") as stream, problem, bounded_parquet(stream, "it"):
         raise AssertionError

@@ -203,6 +203,8 @@ def test_a_wave_whose_files_have_changed_is_read_again(
         assert digests(folder_files(tmp_path / "new")) == digests(folder_files(tmp_path / "fresh"))
     finally:
         changed.write_bytes(data)
+    done = refine(forks, small, tmp_path / "again", files, "bc", "--reuse", old)  # written anew, with the same bytes
+    assert "2 waves of clean taken over" in done.out or "reuse: clean taken over" in done.out, done.out
 
 
 def test_parts_that_are_gone_are_not_taken_over(small: Path, files: Path, forks: ForkServer, tmp_path: Path) -> None:
