@@ -73,14 +73,20 @@ def bounded_parquet(
     with readable(path):
         file = pq.ParquetFile(stream, page_checksum_verification=True)
     with file:
-        if file.num_row_groups != len(pages):
-            raise FormatError(f"{path}: {file.num_row_groups} row groups found, {len(pages)} expected from its footer")
-        _check_columns(file.schema_arrow, path, columns, schema)
+        check_count(file, path, len(pages))
+        check_columns(file.schema_arrow, path, columns, schema)
         _rows_by_width(file.schema_arrow, path, columns)
         yield file.schema_arrow, _batches(file, path, pages, columns, rows)
 
 
-def _check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, schema: pa.Schema | None) -> None:
+def check_count(file: pq.ParquetFile, path: str, groups: int) -> None:
+    """Raise FormatError where a file has another number of row groups than our own reader found in its footer."""
+    if file.num_row_groups != groups:
+        raise FormatError(f"{path}: {file.num_row_groups} row groups found, {groups} expected from its footer")
+
+
+def check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, schema: pa.Schema | None = None) -> None:
+    """Raise FormatError for a column that is missing, or of another type than `schema` has it."""
     names = found.names if columns is None else columns
     if missing := [name for name in names if found.get_field_index(name) < 0]:
         raise FormatError(f"{path}: no column {missing[0]!r}, {found.names} found".replace("\n", " ")[:400])

@@ -10,8 +10,15 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinery.loader.errors import FormatError
-from refinery.loader.parquet.batches import BATCH_ROWS, Batches, batches_of, check_group, within_memory
+from refinery.loader.parquet.batches import (
+    BATCH_ROWS,
+    Batches,
+    batches_of,
+    check_columns,
+    check_count,
+    check_group,
+    within_memory,
+)
 from refinery.loader.parquet.pages import Pages
 from refinery.loader.parquet.parquet_file import footer_of, readable
 
@@ -31,9 +38,7 @@ class GuardedFile(pq.ParquetFile):
         stream.seek(0)
         with readable(url):
             super().__init__(stream, page_checksum_verification=True)
-        if self.num_row_groups != len(self._columns):
-            found = f"{self.num_row_groups} row groups found, {len(self._columns)} expected from its footer"
-            raise FormatError(f"{url}: {found}")
+        check_count(self, url, len(self._columns))
 
     def read_row_group(
         self, i: int, columns: Sequence[str] | None = None, use_threads: bool = False, **options: Any
@@ -60,7 +65,7 @@ class GuardedFile(pq.ParquetFile):
         **options: Any,
     ) -> Batches:
         """Batches of a row group each, of `batch_size` rows and MAX_BATCH bytes at most."""
-        self._check_columns(columns)
+        check_columns(self.schema_arrow, self._url, columns)
         for group in range(self.num_row_groups) if row_groups is None else row_groups:
             pages = self._measured(group, columns)
             # The rows of pyarrow's own iterator, of one row group and with a batch size that fits.
@@ -71,11 +76,6 @@ class GuardedFile(pq.ParquetFile):
         schema = self.schema_arrow
         table = pa.Table.from_batches(held).combine_chunks() if held else schema.empty_table()
         return table if columns is None else table.select(list(columns))
-
-    def _check_columns(self, columns: Sequence[str] | None) -> None:
-        names = self.schema_arrow.names
-        if missing := [name for name in columns or () if name not in names]:
-            raise FormatError(f"{self._url}: no column {missing[0]!r}, {names} found".replace("\n", " ")[:400])
 
     def _measured(self, group: int, columns: Sequence[str] | None) -> Pages:
         key = group, None if columns is None else frozenset(columns)

@@ -105,17 +105,27 @@ def survivors(run: AuditedRun, rows: Iterable[Row], later: Iterable[Later]) -> I
 
     Cost: for each id a row group of one shard of every domain, and of one file of removals where it is not kept.
     """
-    lost = list(later)
+    by_id: dict[str, Survivor] = {}
+    by_address: dict[tuple[str, bytes], Survivor] = {}
+    for each in later:
+        survivor = Survivor(each.source, each.origin, False)
+        by_id.setdefault(each.id, survivor)
+        by_address.setdefault((each.id, each.address), survivor)
     batch: list[Row] = []
     for row in rows:
         batch.append(row)
         if len(batch) >= AT_ONCE:
-            yield from _survivors(run, batch, lost)
+            yield from _survivors(run, batch, by_id, by_address)
             batch = []
-    yield from _survivors(run, batch, lost)
+    yield from _survivors(run, batch, by_id, by_address)
 
 
-def _survivors(run: AuditedRun, rows: list[Row], later: Iterable[Later]) -> Iterator[tuple[Row, Survivor | None]]:
+def _survivors(
+    run: AuditedRun,
+    rows: list[Row],
+    lost: Mapping[str, Survivor],
+    lost_at: Mapping[tuple[str, bytes], Survivor],
+) -> Iterator[tuple[Row, Survivor | None]]:
     """An id is that of a text, and copies of one text may have won at several addresses before exact duplicates were
     compared: the document kept for an address is the one that has it, be it removed itself by now."""
     ids = frozenset(bytes.fromhex(row["kept_id"]) for row in rows if not row["scope"].startswith(REFERENCE))
@@ -136,15 +146,12 @@ def _survivors(run: AuditedRun, rows: list[Row], later: Iterable[Later]) -> Iter
             at.setdefault((row["id"].hex(), address_hash(row["url"])), survivor)
         if row["reason"] not in (URL_DUPLICATE, EXACT):  # those speak of other documents of this id
             found.setdefault(row["id"].hex(), survivor)
-    for each in later:
-        survivor = Survivor(each.source, each.origin, False)
-        at.setdefault((each.id, each.address), survivor)
-        found.setdefault(each.id, survivor)
     for row in rows:
-        stands = found.get(row["kept_id"])
+        stands = found.get(row["kept_id"]) or lost.get(row["kept_id"])
         if row["reason"] == URL_DUPLICATE:
             others = stands if run.recipe.exact_dup else None  # else several documents with one text may be kept
-            stands = at.get((row["kept_id"], address_hash(row["url"])), others)
+            place = row["kept_id"], address_hash(row["url"])
+            stands = at.get(place) or lost_at.get(place) or others
         yield row, None if row["scope"].startswith(REFERENCE) else stands
 
 

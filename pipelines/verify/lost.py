@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from refinery.loader.format.manifest import RUN, Manifest, unseal
 from refinery.loader.format.removals import FOLDER
-from refinery.loader.parquet.batches import bounded_parquet
+from refinery.loader.parquet.batches import stored_batches
 from refinery.loader.storage.store import Store
 from refinery.pipelines.inputs_read.published import INPUTS, parse_inputs
 from refinery.transforms.core.safe_text import printable
@@ -96,11 +96,7 @@ def _files_with_dead_letters(store: Store, manifest: Manifest) -> set[str]:
     found: set[str] = set()
     for entry in manifest.files:
         if entry.path.startswith(DEAD_LETTERS):
-            with (
-                store.open(entry.path) as stream,
-                bounded_parquet(stream, entry.path, ["stage", "origin"]) as (_, rows),
-            ):
-                for batch in rows:
-                    origins: Sequence[str] = batch.filter(pc.equal(batch["stage"], READ))["origin"].to_pylist()
-                    found.update(origin.rpartition("@")[0] for origin in origins)
+            for batch in stored_batches(store, entry.path, ["stage", "origin"]):
+                origins: Sequence[str] = batch.filter(pc.equal(batch["stage"], READ))["origin"].to_pylist()
+                found.update(origin.rpartition("@")[0] for origin in origins)
     return found
