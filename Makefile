@@ -80,7 +80,7 @@ $(AUDIT)/.installed: requirements-audit.txt | $(VENV)/.installed
 # environment of its own borrows everything else.
 $(TORCH)/.installed: $(VENV)/.installed setup.py
 	$(PYTHON) -m venv $(TORCH)
-	$(TORCH)/bin/pip install --quiet --disable-pip-version-check \
+	$(TORCH)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.txt \
 	    $$(grep -oE '"(torch|datasets|webdataset)==[0-9.]*' setup.py | tr -d '"' | sort -u)
 	$(call borrow,$(TORCH))
 	touch $@

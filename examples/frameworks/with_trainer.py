@@ -61,6 +61,7 @@ def main() -> None:
         trainer.add_callback(StopAt(args.stop_at))
     trainer.train(resume_from_checkpoint=get_last_checkpoint(args.output) if Path(args.output).exists() else None)
     print("evaluations:", [line["eval_loss"] for line in trainer.state.log_history if "eval_loss" in line])
+    trainer.accelerator.end_training()  # else a thread of the process group may outlive it: "terminate called ..."
 
 
 if __name__ == "__main__":

@@ -41,6 +41,8 @@ def run_all(command: list[str], environments: list[dict[str, str]]) -> str:
         for process in running:
             process.kill()
             process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
 
 
 def environment(**more: str) -> dict[str, str]:
