@@ -36,7 +36,8 @@ from refinery.transforms.dedup.near_duplicates import Scope, band_hashes, bucket
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import fixed_width, read_signature_part
 from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.records.record_batch import CANDIDATE, CORPUS, NEAR, MapRecordBatches, header, read_header
+from refinery.transforms.records.map_record_batches import MapRecordBatches
+from refinery.transforms.records.record_batch import CANDIDATE, CORPUS, NEAR, header, read_header
 
 GOAL_SPEED = 100_000  # documents per second and core
 

@@ -35,7 +35,7 @@ from refinery.transforms.pack.write_packed import PackedParams, packed_format, w
 from refinery.transforms.tokenize.chunk_notes import CHUNKS, CHUNKS_OF, text_hash, write_chunks
 from refinery.transforms.tokenize.encode import Encoder, TokenizerParams, encode_document, load_encoder
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor
-from refinery.transforms.write.shuffle import BATCH_BYTES
+from refinery.transforms.write.shuffle_to_shards import BATCH_BYTES
 
 
 def noted(files: Sequence[tuple[str, str]], path: str, budget: int) -> tuple[list[Document], float]:

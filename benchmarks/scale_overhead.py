@@ -35,7 +35,6 @@ from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, partitions_of,
 from benchmarks.signatures import describe_run
 from refinery.pipelines.run.phases import Phase, pair_parts
 from refinery.pipelines.runners.runner import Runner
-from refinery.transforms.core.task_list import write_task_list
 from refinery.transforms.dedup.deduplicate import (
     HASHES_PER_SKETCH,
     Deduplicate,
@@ -49,12 +48,14 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.exchange import exchange
 from refinery.transforms.exchange.on_disk import through_files
 from refinery.transforms.exchange.side_outputs import take_side_outputs
+from refinery.transforms.job.task_list import write_task_list
 from refinery.transforms.records.record_batch import HASH, HASHES, HeldRows, cut
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor, read_batches
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.shards import write_shard
-from refinery.transforms.write.shuffle import HELD_BYTES, ShardParams, _BatchDocuments, order_key, shard_key
+from refinery.transforms.write.shuffle import ShardParams, order_key, shard_key
+from refinery.transforms.write.shuffle_to_shards import HELD_BYTES, _BatchDocuments
 
 GOAL_MICROSECONDS, GOAL_RATIO = 40.0, 1.3
 PART_DOCUMENTS = 13_500  # of a file of crawl, after cleaning

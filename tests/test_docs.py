@@ -19,10 +19,10 @@ from refinery.pipelines.recipe.plain_yaml import load_yaml
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
 from refinery.transforms.core.params import Params, field_docs, is_optional, sections_of
-from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.filter.heuristics_rules import HeuristicsParams
+from refinery.transforms.job.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 
 ROOT = Path(__file__).parents[1]

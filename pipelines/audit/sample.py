@@ -18,8 +18,8 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.tracing.by_token import shard_path
 from refinery.pipelines.tracing.lookup import damage_named
 from refinery.transforms.core.document import hash64
-from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.core.safe_text import printable
+from refinery.transforms.job.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.write.targets import slice_of
 
 KEPT, REMOVED, REJECTED, DEAD, TAKEN = "kept", "removed", "rejected", "failed", "taken out"

@@ -21,8 +21,8 @@ from refinery.pipelines.verify.verify_job import (
     shares_for,
 )
 from refinery.pipelines.verify.whole import Report
-from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.task_list import write_task_list
+from refinery.transforms.job.task_list import write_task_list
+from refinery.transforms.job.write_report import WriteReport
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from refinery.pipelines.doctor.finding import Finding, ok, problem, warning
 from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.quantities.disk import DISK_PER_TEXT, SCRATCH_PER_TEXT
-from refinery.transforms.write.documents import PART_BYTES
+from refinery.transforms.write.write_documents import PART_BYTES
 
 # Memory of the local runner, measured there: the launcher with what the workers share, and each worker, however much
 # text there is.

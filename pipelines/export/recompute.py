@@ -33,15 +33,17 @@ from refinery.pipelines.run.prefix import describe_run
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, text_bytes
 from refinery.transforms.core.memory import with_memory
-from refinery.transforms.core.task_list import TaskList, read_task_list
 from refinery.transforms.exchange.side_outputs import add_side_output
+from refinery.transforms.job.task_list import TaskList, read_task_list
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
+from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
 from refinery.transforms.write.document_batch import read_batches
-from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
+from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from refinery.transforms.write.shard_documents import sort_documents
-from refinery.transforms.write.shuffle import ShuffleToShards, shard_key
+from refinery.transforms.write.shuffle import shard_key
+from refinery.transforms.write.shuffle_to_shards import ShuffleToShards
 from refinery.transforms.write.targets import TARGET, slice_of
 
 COLUMNS = ("id", "source", "origin", "tokens")  # the text, in UTF-8, crosses the shuffle where tokens do in a run

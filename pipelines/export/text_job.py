@@ -23,8 +23,10 @@ from refinery.pipelines.export.rows import CorpusFacts, TextOf, parse_entry, pla
 from refinery.pipelines.export.write_files import write_jsonl, write_parquet, write_webdataset
 from refinery.pipelines.export.write_mds import write_mds
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.task_list import ReadTaskList, TaskList
-from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
+from refinery.transforms.exchange.records import side_output_record
+from refinery.transforms.exchange.side_outputs import add_side_output
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.task_list import TaskList
 
 COUNTS = ("documents", "tokens", "bytes")  # what is counted of every source
 ALWAYS = ("source", "text_bytes", "token_count")  # columns that the counts need

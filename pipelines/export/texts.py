@@ -18,8 +18,8 @@ from refinery.pipelines.export.text_job import ExportShards, TextJob, describe, 
 from refinery.pipelines.export.write_mds import index_bytes
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.runners.runner import Runner
-from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.task_list import TaskList, write_task_list
+from refinery.transforms.job.task_list import TaskList, write_task_list
+from refinery.transforms.job.write_report import WriteReport
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
 REPORT = "report.json"

@@ -31,8 +31,8 @@ from refinery.pipelines.export.token_job import (
 from refinery.pipelines.export.work_place import digest
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.runners.runner import Runner
-from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.task_list import write_task_list
+from refinery.transforms.job.task_list import write_task_list
+from refinery.transforms.job.write_report import WriteReport
 
 EMPTY: Mapping[str, Any] = {
     "corpora": [],

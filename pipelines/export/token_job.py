@@ -32,8 +32,10 @@ from refinery.pipelines.export.rows import parse_entry
 from refinery.pipelines.export.text_job import describe, finish, finished
 from refinery.pipelines.export.torch_file import write_torch_file
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.task_list import ReadTaskList, TaskList
-from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
+from refinery.transforms.exchange.records import side_output_record
+from refinery.transforms.exchange.side_outputs import add_side_output
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.task_list import TaskList
 
 
 @dataclass(frozen=True)

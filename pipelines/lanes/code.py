@@ -17,7 +17,7 @@ from refinery.transforms.read.sources import READ
 from refinery.transforms.records.rank import RankParams
 from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.documents import PARTS
-from refinery.transforms.write.shards import MEGATRON
+from refinery.transforms.write.megatron import MEGATRON
 
 LANE = Lane(
     name="code",

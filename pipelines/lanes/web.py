@@ -26,7 +26,7 @@ from refinery.transforms.rights.page_license import PAGE_LICENSE
 from refinery.transforms.rules.keep import KEEP
 from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.documents import PARTS
-from refinery.transforms.write.shards import MEGATRON
+from refinery.transforms.write.megatron import MEGATRON
 
 LANE = Lane(
     name="web",

@@ -11,7 +11,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.dedup.deduplicate import PartLists
 from refinery.transforms.read.sources import ReadTask
-from refinery.transforms.records.record_batch import row_passes
+from refinery.transforms.records.map_record_batches import row_passes
 
 WRITING = 0.1  # of phase 3's time goes into sorting and writing shards
 

@@ -11,26 +11,28 @@ from typing import Any
 import apache_beam as beam
 
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.transforms.core.report import Check, WriteReport, no_check
-from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
 from refinery.transforms.input_sums.file_read import KIND as READS
 from refinery.transforms.input_sums.file_read import MergeReads
+from refinery.transforms.job.report import Check, no_check
+from refinery.transforms.job.task_list import TaskList
+from refinery.transforms.job.write_report import WriteReport
 from refinery.transforms.lookup.write_lookup import WriteLookup
 from refinery.transforms.read.sources import ReadSources
 from refinery.transforms.statistics.measure import KIND as STATISTICS
-from refinery.transforms.statistics.measure import MeasureTexts, MergeStatistics
+from refinery.transforms.statistics.measure import MergeStatistics
+from refinery.transforms.statistics.measure_texts import MeasureTexts
 from refinery.transforms.statistics.points import Point, points_of
 from refinery.transforms.statistics.tally import measured_notes
-from refinery.transforms.write.documents import WriteDocuments
-from refinery.transforms.write.kept_documents import ReadKeptDocuments
+from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
 from refinery.transforms.write.records import KIND as RECORDS
 from refinery.transforms.write.records import PublishedFiles, WriteRecords
 from refinery.transforms.write.removals import WriteRemovals
 from refinery.transforms.write.shard_reports import KIND as SHARDS
 from refinery.transforms.write.shard_reports import MergeShards
 from refinery.transforms.write.shards import ShardsJob
+from refinery.transforms.write.write_documents import WriteDocuments
 
 MERGERS = {STATISTICS: MergeStatistics}  # of what the jobs measure
 

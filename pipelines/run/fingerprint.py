@@ -14,7 +14,6 @@ from importlib.metadata import version
 from typing import Any
 
 import google_crc32c
-from apache_beam.io.filesystems import FileSystems
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.storage.gcs_store import GcsStore
@@ -132,6 +131,8 @@ def input_digest(path: str, size: int) -> str:
     """A content hash of a local input by crc32c: of the whole file, or of 64 evenly spread MiB of a larger one. Of
     others what their storage reports (checksum, else time of change), at one request a file."""
     if "://" in path:
+        from apache_beam.io.filesystems import FileSystems
+
         return str(FileSystems.checksum(path))
     crc = google_crc32c.Checksum()
     with open(path, "rb") as stream:

@@ -146,7 +146,7 @@ def read_seconds(work: str, fingerprints: Mapping[str, str]) -> dict[str, float]
 
 
 def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sum of several jobs' reports (refinery.transforms.core.report.merge_records), in the same form."""
+    """The sum of several jobs' reports (refinery.transforms.job.report.merge_records), in the same form."""
     counters: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
     seconds: dict[str, float] = defaultdict(float)
     parts: dict[str, list[Any]] = defaultdict(list)

@@ -20,7 +20,7 @@ from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.phases import part_root, read_phase, read_waves, reuse_phase
 from refinery.pipelines.run.prefix import location, work_places
 from refinery.pipelines.run.waves import unread_tasks
-from refinery.transforms.core.task_list import TaskList, read_task_list, write_task_list
+from refinery.transforms.job.task_list import TaskList, read_task_list, write_task_list
 from refinery.transforms.read.sources import ReadTask
 
 WEB = ("http://", "https://")

@@ -6,7 +6,7 @@ from typing import Any
 
 from refinery.pipelines.recipe.recipe import RunParams
 from refinery.pipelines.runners.capacity import BYTES_PER_VCPU_HOUR, WAVE_HOURS
-from refinery.transforms.core.task_list import TaskList
+from refinery.transforms.job.task_list import TaskList
 from refinery.transforms.read.sources import ReadTask, read_tasks
 
 # Where jobs run on other machines, each takes minutes to start and stop all its workers: a wave is this much work for

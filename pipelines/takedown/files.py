@@ -30,7 +30,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.run.publish import describe
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Key, Removals, Row, among, key_of, sorted_keys
-from refinery.transforms.core.report import RECORD_SCHEMAS, REJECT_SCHEMA
+from refinery.transforms.job.report import RECORD_SCHEMAS, REJECT_SCHEMA
 from refinery.transforms.spill.sorted_tables import in_order, merged_tables
 from refinery.transforms.write.records import record_file_name, record_files
 from refinery.transforms.write.removals import count_files, publish_rows

@@ -26,10 +26,11 @@ from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
 from refinery.pipelines.takedown.request import BENCHMARK, KEY, LISTS, Keys, Request, where_rule
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import Document, Finding
-from refinery.transforms.core.report import write_part
-from refinery.transforms.core.task_list import ReadTaskList, TaskList
 from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.filter.decontaminate import DecontaminateParams, judge_contamination, load_benchmarks
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.report import write_part
+from refinery.transforms.job.task_list import TaskList
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
 FOUND = "found"  # folder of the job's parts

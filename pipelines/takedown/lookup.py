@@ -13,7 +13,7 @@ from refinery.loader.format.listed import shard_totals
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.run.publish import FEW_PARTS
 from refinery.pipelines.takedown.place import Place
-from refinery.transforms.core.report import WriteReport
+from refinery.transforms.job.write_report import WriteReport
 from refinery.transforms.lookup.tasks import files_for, folder_tasks, shard_tasks
 from refinery.transforms.lookup.write_lookup import WriteLookup, write_lookup_tasks, write_whole_lookup
 from refinery.transforms.write.records import KIND, PublishedFiles

@@ -32,9 +32,10 @@ from refinery.pipelines.statistics.published import STATISTICS, Statistics, dump
 from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.rewrite import shuffled_meta
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.exchange.side_outputs import add_side_output
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.task_list import TaskList, write_task_list
+from refinery.transforms.job.write_report import WriteReport
 from refinery.transforms.statistics.measure import COLUMNS, KIND, MergeStatistics, measure_shard
 from refinery.transforms.statistics.points import PUBLISHED
 from refinery.transforms.statistics.tally import Measured, Tally, measured_notes, unpack

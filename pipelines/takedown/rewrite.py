@@ -27,8 +27,10 @@ from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
 from refinery.pipelines.export.text_job import finish, finished, record_name
 from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.task_list import ReadTaskList, TaskList
-from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
+from refinery.transforms.exchange.records import side_output_record
+from refinery.transforms.exchange.side_outputs import add_side_output
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.task_list import TaskList
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer

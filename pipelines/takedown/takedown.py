@@ -24,9 +24,9 @@ from refinery.pipelines.takedown.reinstate import Allowed, reinstate
 from refinery.pipelines.takedown.request import LICENCE, Request, where_rule
 from refinery.pipelines.takedown.rewrite import Rewrite, RewriteJob, save_change
 from refinery.pipelines.takedown.shards import Changes, shard_changes
-from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.task_list import write_task_list
 from refinery.transforms.filter.decontaminate import DecontaminateParams, benchmark_files
+from refinery.transforms.job.task_list import write_task_list
+from refinery.transforms.job.write_report import WriteReport
 
 SCHEME = "takedown/3"  # what decides the result beside the request: any change of an answer changes the name
 

@@ -24,9 +24,9 @@ from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import check_budget
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64, text_bytes
-from refinery.transforms.core.report import WriteReport
 from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.extract.extract import ExtractParams, extract_document
+from refinery.transforms.job.write_report import WriteReport
 from refinery.transforms.read.sources import SourceParams, plan_sources, read_task, write_tasks
 
 ALL = ""  # the group of all sources, where none has a share of its own

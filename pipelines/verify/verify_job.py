@@ -23,9 +23,11 @@ from refinery.pipelines.verify.pieces import Checker, Piece, Question
 from refinery.pipelines.verify.processes import TASK_BYTES, TASK_DOCUMENTS, check_with
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.prepared import Prepared, prepare_once
-from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
 from refinery.transforms.exchange.exchange import Deal, Exchange
-from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
+from refinery.transforms.exchange.records import side_output_record
+from refinery.transforms.exchange.side_outputs import add_side_output
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.task_list import TaskList, read_task_list, write_task_list
 
 JOINED = "joined"  # kind of the record with what all partitions say together
 SHARES = 99_999  # at most, by their names

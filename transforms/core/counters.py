@@ -2,17 +2,22 @@
 
 from collections.abc import Collection, Iterator
 
-from apache_beam.metrics import Metrics
-
 from refinery.transforms.core.histogram import bin_of
 from refinery.transforms.core.live import LIVE, WORK
-from refinery.transforms.exchange.side_outputs import side_output_record
+from refinery.transforms.exchange.records import side_output_record
+
+
+def count_metric(stage: str, outcome: str, amount: int) -> None:
+    """Add to a metric of Beam, which runners show beside their own; it decides nothing."""
+    from apache_beam.metrics import Metrics  # what only looks at declarations needs no Beam
+
+    Metrics.counter(stage, outcome).inc(amount)
 
 
 def work_done(unit: str, amount: int) -> None:
     """Count work that is done, for the progress display of every runner."""
     LIVE[WORK, unit] += amount
-    Metrics.counter(WORK, unit).inc(amount)
+    count_metric(WORK, unit, amount)
 
 
 class LiveBytes:
@@ -35,7 +40,7 @@ class LiveBytes:
     def end(self) -> None:
         """The task is done."""
         self.add(self.left)
-        Metrics.counter(WORK, "bytes").inc(self.total)
+        count_metric(WORK, "bytes", self.total)
 
 
 class Counters:

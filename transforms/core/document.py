@@ -1,7 +1,4 @@
-"""The element that travels through the funnel, and the two ways a stage can answer for it.
-
-No `from __future__ import annotations` here: Beam reads these hints.
-"""
+"""The element that travels through the funnel, and the two ways a stage can answer for it."""
 
 import hashlib
 from collections.abc import Mapping

@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.metrics import Metrics
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
 from refinery.transforms.address.redact import redact_address
-from refinery.transforms.core.counters import Counters, work_done
+from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
+from refinery.transforms.core.counters import Counters, count_metric, work_done
 from refinery.transforms.core.document import (
     Document,
     Drop,
@@ -35,39 +35,12 @@ from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.prepared import HeldFiles, prepare_held, prepare_once
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
-from refinery.transforms.exchange.side_outputs import (
-    MAIN,
-    SIDE_OUTPUT,
-    add_side_output,
-    in_global_window,
-    side_output_record,
-    with_side_output,
-)
+from refinery.transforms.exchange.records import MAIN, SIDE_OUTPUT, side_output_record
+from refinery.transforms.exchange.side_outputs import add_side_output, in_global_window, with_side_output
 from refinery.transforms.input_sums.file_read import KIND as READS
 from refinery.transforms.input_sums.file_read import FileRead
 
 NOTHING = Finding(Drop(""), ())  # of an answer without a finding
-NOT_SAMPLED = "not-sampled"  # the one reason that says nothing about a record, so it is not worth a reject
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A record that a reader leaves out for a named reason: not content, not sampled, too large. `size` in bytes."""
-
-    reason: str
-    origin: str
-    size: int
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Damaged:
-    """A record, or the tail of a file, that a reader could not read. `data` (may be a part) is hashed, never kept."""
-
-    error: str
-    origin: str
-    data: bytes = b""
-    size: int = 0
 
 
 class _Routing(beam.DoFn):
@@ -85,7 +58,7 @@ class _Routing(beam.DoFn):
         for (_, outcome, _), (documents, _) in self.counters.counts.items():
             outcomes[outcome] += documents
         for outcome, documents in outcomes.items():
-            Metrics.counter(self.stage, outcome).inc(documents)
+            count_metric(self.stage, outcome, documents)
         for record in self.counters.records():
             yield in_global_window(record)
 

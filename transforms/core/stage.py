@@ -12,21 +12,17 @@
 From it come the recipe's section, the fingerprint, the check of files before a run, the funnel's order, the provenance
 columns, `refinery stages`, the pages and the JSON schema. A declaration is also the PTransform's factory:
 `docs | DIGITS(DigitsParams(max_ratio=0.5))`. See docs/architecture.md, "Adding a stage".
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any, Generic, TypeVar
-
-import apache_beam as beam
 
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.per_document import PerDocument
 from refinery.transforms.core.prepared import HeldFiles
 from refinery.transforms.core.rejects import RejectParams
 
@@ -129,7 +125,7 @@ class Stage(Generic[P]):
     excerpts: whether rejects/ may quote what it drops; off where it drops texts for what nobody should read.
     concerns: names of `CONCERNS` that it takes care of, by which cards say what was done.
     optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. output: type of what
-    it emits.
+    it emits; coder: the module that registers that type's coder with Beam, imported where a graph is built.
     """
 
     name: str
@@ -155,6 +151,7 @@ class Stage(Generic[P]):
     excerpts: bool = True
     concerns: tuple[str, ...] = ()
     output: type = Document
+    coder: str = ""
     hint: str = ""  # behind a "cannot be read": which command makes the file
     module: str = field(default="", compare=False)  # "module:NAME" of a user's own
 
@@ -195,11 +192,15 @@ class Stage(Generic[P]):
 
     def __call__(
         self, params: P | None = None, rejects: RejectParams | None = None, digests: Mapping[str, str] | None = None
-    ) -> beam.PTransform:
-        """The PTransform: documents in, documents out; what it drops is counted and sampled by `rejects`. digests: path
-        -> sha256 of files; workers hold those of the stage to them (prepared.py)."""
+    ) -> Any:
+        """The PTransform, a `PerDocument`: documents in, documents out; what it drops is counted and sampled by
+        `rejects`. digests: path -> sha256 of files; workers hold those of the stage to them (prepared.py)."""
         if self.judge is None or self.params is None:
             raise TypeError(f"stage {self.name} is a composite; it cannot be applied by itself")
+        from refinery.transforms.core.per_document import PerDocument  # what only looks at declarations needs no Beam
+
+        if self.coder:
+            import_module(self.coder)
         chosen = self.params() if params is None else params
         judge = partial(self.judge, params=chosen)
         prepare = partial(self.prepare, chosen) if self.prepare else None

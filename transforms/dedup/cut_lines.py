@@ -10,8 +10,6 @@ alone, so case, punctuation and spacing do not matter (words and their hashes as
 digits with their marks, lower-cased; every character of scripts written without spaces; under the secret of
 `SignatureParams.key`, if there is one): S = sum of word hash[i] * ROLL^(words-1-i) mod 2^64, then fmix64(S). The lowest
 four bits are then replaced by the number of words, capped at 15; a line without any word has hash 0.
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Iterable, Sequence

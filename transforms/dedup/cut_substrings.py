@@ -3,8 +3,6 @@
 Quotations, press releases, licences and templates occur inside documents that are otherwise different; Lee et al. 2022
 (section 4.1) remove substrings of at least 50 tokens that occur elsewhere from all places but one.
 substring_duplicates.py finds them, this stage removes them.
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 import re

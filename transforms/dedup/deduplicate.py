@@ -20,7 +20,6 @@ import apache_beam as beam
 import orjson
 
 from refinery.transforms.core.memory import family_bytes, with_memory
-from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.components.find import FindComponents, Method, choose_method
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.cut_substrings import SubstringParams
@@ -53,9 +52,13 @@ from refinery.transforms.dedup.reference_corpora import (
 from refinery.transforms.dedup.signatures import Key, SignatureParams, compare_key
 from refinery.transforms.dedup.stages import UrlDupParams
 from refinery.transforms.dedup.substring_duplicates import FindSubstrings
-from refinery.transforms.dedup.verdicts import STAGES, AssembleVerdicts, WriteVerdicts
+from refinery.transforms.dedup.verdicts import STAGES
 from refinery.transforms.dedup.verify_similarity import member_batches, verify_batches
+from refinery.transforms.dedup.write_verdicts import AssembleVerdicts, WriteVerdicts
 from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.task_list import TaskList, write_task_list
+from refinery.transforms.records.map_record_batches import MapRecordBatches, only, without
 from refinery.transforms.records.record_batch import (
     CORPUS,
     EXACT,
@@ -67,10 +70,7 @@ from refinery.transforms.records.record_batch import (
     SOURCE,
     URL_DUP,
     KeyedBatch,
-    MapRecordBatches,
     header,
-    only,
-    without,
 )
 
 # A hash takes a sixth of the memory of a candidate with its sketch, so a key of the shuffle may have more of them: the

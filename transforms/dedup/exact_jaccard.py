@@ -45,6 +45,7 @@ from refinery.transforms.dedup.signatures import (
 from refinery.transforms.dedup.verify_similarity import removal_batches
 from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.native import jaccard
+from refinery.transforms.records.map_record_batches import MapRecordBatches, only
 from refinery.transforms.records.record_batch import (
     BATCH_BYTES,
     COPIES,
@@ -54,11 +55,9 @@ from refinery.transforms.records.record_batch import (
     REMOVALS,
     SHINGLES,
     KeyedBatch,
-    MapRecordBatches,
     Rows,
     gather,
     group_bounds,
-    only,
     read_header,
     row_of,
     scatter,

@@ -23,6 +23,7 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, name_codes, no_key, read_signature_part
 from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.lots import merge_in_lots
+from refinery.transforms.records.map_record_batches import MapRecordBatches
 from refinery.transforms.records.record_batch import (
     CUT,
     CUTS,
@@ -30,7 +31,6 @@ from refinery.transforms.records.record_batch import (
     REMOVAL,
     REMOVALS,
     KeyedBatch,
-    MapRecordBatches,
     cut,
     gather,
     ranges,

@@ -42,6 +42,7 @@ from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_
 from refinery.transforms.dedup.substring_hashes import Windows, hash_windows, window_key
 from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.lots import merge_in_lots
+from refinery.transforms.records.map_record_batches import MapRecordBatches
 from refinery.transforms.records.rank import RANK_BYTES
 from refinery.transforms.records.record_batch import (
     ANCHORS,
@@ -54,7 +55,6 @@ from refinery.transforms.records.record_batch import (
     SPANS,
     WINDOWS,
     KeyedBatch,
-    MapRecordBatches,
     Rows,
     cut,
     gather,

@@ -1,26 +1,17 @@
-"""Verdicts: what deduplication decided about every document, row-aligned with the part that holds it.
+"""Verdicts: what deduplication decided about every document, row-aligned with the part that holds it."""
 
-No `from __future__ import annotations` here: Beam reads these hints.
-"""
-
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from apache_beam.metrics import Metrics
 from numpy.typing import NDArray
 
-from refinery.loader.storage.store import StorageConflict
-from refinery.transforms.core.counters import Counters, work_done
+from refinery.transforms.core.counters import Counters, count_metric
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.live import LIVE
-from refinery.transforms.core.report import write_part
-from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import name_codes, read_signature_part
 from refinery.transforms.dedup.stages import (
     EXACT_DUPLICATES,
@@ -28,13 +19,7 @@ from refinery.transforms.dedup.stages import (
     NEAR_DUPLICATES_IN_SOURCE,
     URL_DUPLICATES,
 )
-from refinery.transforms.exchange.side_outputs import (
-    MAIN,
-    SIDE_OUTPUT,
-    add_side_output,
-    side_output_record,
-    with_side_output,
-)
+from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.records.record_batch import (
     COPIES,
     COPY,
@@ -217,7 +202,7 @@ def counter_records(facts: PartFacts, stages: Sequence[int], sources: Sequence[s
             for code, documents, size in _sums(facts.sources[rows], facts.sizes[rows]):
                 counters.add(sources[code], outcome, reason, size, documents)
             count = int(np.count_nonzero(rows))
-            Metrics.counter(STAGES[stage], outcome).inc(count)
+            count_metric(STAGES[stage], outcome, count)
             LIVE[STAGES[stage], outcome] += count
         yield from counters.records()
         alive = kept
@@ -230,49 +215,6 @@ def _sums(codes: NDArray[Any], sizes: NDArray[np.int64]) -> Iterator[tuple[int, 
     for code in np.unique(codes).tolist():
         chosen = codes == code
         yield code, int(np.count_nonzero(chosen)), int(sizes[chosen].sum())
-
-
-class _AssembleVerdicts(beam.DoFn):
-    def __init__(
-        self, sources: tuple[str, ...], scopes: tuple[str, ...], stages: tuple[int, ...], parts: Parts
-    ) -> None:
-        self.sources = sources
-        self.scopes = scopes
-        self.stages = stages
-        self.parts = parts
-
-    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
-        part, batches = element
-        if self.parts.is_reference(part):  # reference corpora get no verdicts
-            return
-        held = list(batches)
-        url, rows = read_header(held)
-        batch, facts = part_verdicts(held, self.sources, self.scopes)
-        yield part, serialize_verdicts(batch, part_name(url))
-        for record in counter_records(facts, self.stages, self.sources):
-            yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, record)
-        work_done("rows", rows)
-
-
-@dataclass
-class AssembleVerdicts(beam.PTransform):
-    """Grouped batches of parts -> (part, serialized verdicts): exactly one element per part of the run's own, one
-    verdict per row.
-    """
-
-    sources: tuple[str, ...]
-    scopes: tuple[str, ...]
-    stages: tuple[int, ...]
-    parts: Parts
-
-    def __post_init__(self) -> None:
-        super().__init__("assemble-verdicts")
-
-    def expand(self, parts: beam.PCollection) -> beam.PCollection:
-        dofn = _AssembleVerdicts(self.sources, self.scopes, self.stages, self.parts)
-        outputs = with_side_output(parts, "verdicts", beam.ParDo(dofn).with_output_types(tuple[int, bytes]))
-        add_side_output(parts.pipeline, outputs[SIDE_OUTPUT])
-        return outputs[MAIN]
 
 
 def part_name(url: str) -> str:
@@ -299,38 +241,3 @@ def deserialize_verdicts(data: bytes, sources: Sequence[str]) -> tuple[str, pa.T
     names = pa.array(sources, pa.string()).take(codes.values)
     column = pa.ListArray.from_arrays(codes.offsets, names)
     return name, table.set_column(table.schema.get_field_index("sources"), VERDICTS_SCHEMA.field("sources"), column)
-
-
-class _WriteVerdicts(beam.DoFn):
-    def __init__(self, location: str, sources: tuple[str, ...]) -> None:
-        self.location = location
-        self.sources = sources
-
-    def process(self, element: tuple[int, bytes]) -> Iterator[bytes]:
-        _, data = element
-        name, table = deserialize_verdicts(data, self.sources)
-        try:
-            yield write_part(self.location, "verdicts", name, table)
-        except StorageConflict:  # of an attempt that did not count, and perhaps may not be deleted
-            yield write_part(self.location, "verdicts", f"{name}.{uuid.uuid4().hex[:8]}", table)
-
-
-@dataclass
-class WriteVerdicts(beam.PTransform):
-    """Write serialized verdicts as LOCATION/verdicts/NAME.parquet, NAME being the part's own (`part_name`); each is a
-    side-output record.
-
-    sources: as given to `Deduplicate`.
-    """
-
-    location: str
-    sources: Sequence[str]
-
-    def __post_init__(self) -> None:
-        super().__init__("write-verdicts")
-
-    def expand(self, verdicts: beam.PCollection) -> beam.PCollection:
-        write = beam.ParDo(_WriteVerdicts(self.location, tuple(sorted(self.sources))))
-        written = verdicts | "parts" >> write.with_output_types(bytes)
-        add_side_output(verdicts.pipeline, written)
-        return written

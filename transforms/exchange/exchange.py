@@ -19,14 +19,8 @@ from apache_beam.coders import observable
 from apache_beam.transforms.window import GlobalWindows
 
 from refinery.transforms.exchange.on_disk import disk_of, settled_exchanges, through_files
-from refinery.transforms.exchange.side_outputs import (
-    MAIN,
-    SIDE_OUTPUT,
-    add_side_output,
-    in_global_window,
-    side_output_record,
-    with_side_output,
-)
+from refinery.transforms.exchange.records import MAIN, SIDE_OUTPUT, side_output_record
+from refinery.transforms.exchange.side_outputs import add_side_output, in_global_window, with_side_output
 from refinery.transforms.exchange.tally import (
     ARRIVED,
     KIND,

@@ -24,7 +24,8 @@ from apache_beam.transforms.window import GlobalWindows
 from refinery.transforms.exchange.lazy_group import LazyGroupCoder
 from refinery.transforms.exchange.partition_file import Group, PartitionWriter, read_groups
 from refinery.transforms.exchange.place import Place, sum_of
-from refinery.transforms.exchange.side_outputs import MAIN, with_side_output
+from refinery.transforms.exchange.records import MAIN
+from refinery.transforms.exchange.side_outputs import with_side_output
 from refinery.transforms.exchange.tally import ExchangeError, Tally, difference, dump_key, load_key
 
 TOKENS = "tokens"  # tag of the outputs that say that a slot has read what it took

@@ -1,6 +1,6 @@
 """Side outputs: what a job reports beside its documents, as JSON bytes.
 
-They wait in a registry per pipeline until `refinery.transforms.core.report` collects them.
+They wait in a registry per pipeline until `refinery.transforms.job.report` collects them.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -9,21 +9,15 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import apache_beam as beam
-import orjson
 from apache_beam.transforms.window import GlobalWindows
 
-MAIN, SIDE_OUTPUT = "main", "side-output"
+from refinery.transforms.exchange.records import MAIN, SIDE_OUTPUT
 
 _side_outputs: "WeakKeyDictionary[beam.Pipeline, list[beam.PCollection]]" = WeakKeyDictionary()
 
 
-def side_output_record(kind: str, **fields: Any) -> bytes:
-    """A side-output element: JSON bytes, so that no runner ever pickles one."""
-    return orjson.dumps({"kind": kind, **fields}, option=orjson.OPT_SORT_KEYS)
-
-
 def add_side_output(pipeline: beam.Pipeline, side_outputs: beam.PCollection) -> None:
-    """Put a PCollection of side-output records where `refinery.transforms.core.report.WriteReport` finds it."""
+    """Put a PCollection of side-output records where `refinery.transforms.job.write_report.WriteReport` finds it."""
     side_outputs.element_type = bytes
     _side_outputs.setdefault(pipeline, []).append(side_outputs)
 

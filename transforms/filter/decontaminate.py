@@ -2,8 +2,6 @@
 
 An n-gram of 13 words that a document shares with an item is enough (GPT-3, Brown et al. 2020, appendix C); which
 n-grams count, and how short items are found, is in ngram_index.py.
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Iterable

@@ -2,8 +2,6 @@
 
 Such classifiers sort the web by topic and by format (Wettig et al. 2025, "Organize the Web"); mixtures are then chosen
 by label. Any supervised fastText model (.bin, .ftz) fits. The rule of the stage `keep` can judge by them.
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 CCNet (Wenzek et al. 2020, section 4.2) sorts pages by the perplexity of a KenLM model of Wikipedia, per language, and
 cuts at percentiles. Here the model is the project's own (ngram_model.py): KenLM maps its files into memory without
 checking them, and its trainer is in no package of Python. Each document's language is what the stage `language` noted.
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 import re

@@ -3,8 +3,6 @@
 A match of a pattern is only a candidate; check digits, numbering plans and what stands around it decide. One scan tells
 which families of patterns a text may have (`HINTS`); a text without candidates costs that scan. The families are in
 pii_types/, one file each; `RULES` below is the list of types, from which reasons, placeholders and switches follow.
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 import re

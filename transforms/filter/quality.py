@@ -3,8 +3,6 @@
 The kind of classifier that picks documents resembling a reference collection (GPT-3, Brown et al. 2020, appendix A;
 DataComp-LM, Li et al. 2024). `refinery train-quality` trains one; any fastText model (.bin, .ftz) with a label fits.
 Several may judge one text, as FineWeb-Edu's and DCLM's classifiers do in Nemotron-CC (Su et al. 2024, section 2.2).
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 import re

@@ -6,8 +6,6 @@ look for. Patterns run on RE2 over UTF-8 bytes: linear time. The stage stands ri
 later one may put an excerpt of the text into `rejects/`, and it cleans address and meta, too.
 
 After redaction the text is searched again, and for every value that was replaced: what is left of any drops the page.
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections import Counter

@@ -6,8 +6,6 @@ Slurs weigh three times what profanity does, words that are only mentioned a ten
 
 `transforms/filter/toxic/` holds the lists, how they are found in plain and in disguise, what is a mention, and how a
 classifier is asked.
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from dataclasses import dataclass, field, replace

@@ -12,8 +12,8 @@ import apache_beam as beam
 import pyarrow as pa
 
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.task_list import TaskList, write_task_list
-from refinery.transforms.exchange.side_outputs import side_output_record
+from refinery.transforms.exchange.records import side_output_record
+from refinery.transforms.job.task_list import TaskList, write_task_list
 from refinery.transforms.lookup.entries import SCHEMA, lookup_files, lookup_name, write_entries
 from refinery.transforms.lookup.tasks import LookupTask, dump_task, load_task, read_task
 from refinery.transforms.spill.sorted_tables import sorted_tables

@@ -11,17 +11,19 @@ from functools import partial
 
 import apache_beam as beam
 
+from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.counters import LiveBytes
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.live import reading
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, PerFile, Skipped
+from refinery.transforms.core.per_document import PerFile
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Reason, Stage
-from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
 from refinery.transforms.input_sums.crc32c import StretchSum
 from refinery.transforms.input_sums.file_read import FileRead
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.task_list import TaskList, read_task_list, write_task_list
 from refinery.transforms.page_rights.page_notes import HEADER_NOTES
 from refinery.transforms.read.byte_source import ByteSource, open_source
 from refinery.transforms.read.delimited import read_delimited

@@ -3,8 +3,6 @@
 The language of rules is that of expression.py. Beside the notes a rule can name thresholds that depend on the language
 (a data file), and draws: chance, by hash of the document, as GPT-3 kept some pages of low scores (Brown et al. 2020,
 appendix A).
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -2,47 +2,18 @@
 
 A part counts only when the bundle that wrote it is committed: its name travels as a side-output record. It is closed at
 a size as well as at the end of its bundle, because some runners make one bundle of a whole partition.
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-import time
-import uuid
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
-import apache_beam as beam
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from refinery.loader.storage.full_disk import naming_scratch
-from refinery.transforms.address.normalise import address_hash
-from refinery.transforms.core.document import ID_BYTES, Document, text_bytes
-from refinery.transforms.core.report import publish_part
+from refinery.transforms.core.document import ID_BYTES, Document
 from refinery.transforms.core.stage import Sink
-from refinery.transforms.dedup.chunk_copies.hashes import hash_constructs
-from refinery.transforms.dedup.cut_lines import hash_lines
 from refinery.transforms.dedup.signatures import (
     SIGNATURE_SCHEME,
-    SignatureParams,
-    compute_signatures,
-    signature_table,
-    word_key,
 )
-from refinery.transforms.dedup.substring_hashes import hash_anchors
-from refinery.transforms.exchange.side_outputs import (
-    SIDE_OUTPUT,
-    add_side_output,
-    in_global_window,
-    side_output_record,
-    with_side_output,
-)
-from refinery.transforms.records.rank import RankParams, rank_key, seconds_of_date
 
 DOCUMENTS_SCHEMA = pa.schema(
     [
@@ -55,9 +26,6 @@ DOCUMENTS_SCHEMA = pa.schema(
         pa.field("meta", pa.string(), nullable=False),  # JSON object
     ]
 )
-
-BATCH_BYTES = 8 << 20  # of text buffered before a row group is written
-PART_BYTES = 256 << 20  # of text in one part
 
 
 def documents_table(docs: list[Document]) -> pa.Table:
@@ -84,152 +52,6 @@ class SourceFacts:
 
     priority: int
     domain: str
-
-
-class _Part:
-    """The two open files of one part."""
-
-    def __init__(self) -> None:
-        self.scratch = TemporaryDirectory(prefix="refinery-part-")
-        self.name = f"part-{uuid.uuid4().hex}"
-        self.paths = {folder: Path(self.scratch.name) / folder for folder in ("documents", "signatures")}
-        self.writers: dict[str, pq.ParquetWriter] = {}
-        self.rows = 0
-        self.bytes = 0
-
-    def write(self, folder: str, table: pa.Table, compression: str, **options: Any) -> None:
-        with naming_scratch(self.scratch.name, f"{folder}/{self.name}.parquet"):
-            if folder not in self.writers:
-                self.writers[folder] = pq.ParquetWriter(
-                    self.paths[folder], table.schema, compression=compression, write_page_checksum=True, **options
-                )
-            self.writers[folder].write_table(table)
-
-    def close(self, location: str) -> Iterator[bytes]:
-        for folder, writer in self.writers.items():
-            with naming_scratch(self.scratch.name, f"{folder}/{self.name}.parquet"):
-                writer.close()
-            yield publish_part(location, f"{folder}/{self.name}.parquet", self.paths[folder], self.rows)
-        self.scratch.cleanup()
-
-
-class _WriteParts(beam.DoFn):
-    def __init__(
-        self,
-        location: str,
-        signature: SignatureParams,
-        rank: RankParams,
-        sources: Mapping[str, SourceFacts],
-        part_bytes: int,
-        lines: bool,
-        anchors: bool,
-        addresses: bool,
-        constructs: bool,
-    ) -> None:
-        self.location = location
-        self.signature = signature
-        self.rank = rank
-        self.sources = dict(sources)
-        self.part_bytes = part_bytes
-        self.lines = lines
-        self.anchors = anchors
-        self.addresses = addresses
-        self.constructs = constructs
-
-    def start_bundle(self) -> None:
-        self.part: _Part | None = None
-        self.docs: list[Document] = []
-        self.sizes: list[int] = []
-        self.held = 0
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-
-    def process(self, doc: Document) -> Iterable[Any]:
-        size = text_bytes(doc.text)
-        self.docs.append(doc)
-        self.sizes.append(size)
-        # URLs and meta are buffered, too: a record may have far more of these than text.
-        self.held += size + len(doc.url) + sum(len(v) for v in doc.meta.values() if isinstance(v, str))
-        if self.held >= BATCH_BYTES:
-            self._write_batch()
-            if self.part and self.part.bytes >= self.part_bytes:
-                return [beam.pvalue.TaggedOutput(SIDE_OUTPUT, record) for record in self._close_part()]
-        return ()
-
-    def finish_bundle(self) -> Iterator[Any]:
-        if self.docs:
-            self._write_batch()
-        for record in self._close_part():
-            yield in_global_window(record)
-        for stage, seconds in self.seconds.items():
-            yield in_global_window(side_output_record("seconds", stage=stage, seconds=seconds))
-
-    def _write_batch(self) -> None:
-        docs, sizes = self.docs, self.sizes
-        self.part = part = self.part or _Part()
-        start = time.perf_counter()
-        texts = [doc.text for doc in docs]
-        values = compute_signatures(texts, self.signature)
-        lines = hash_lines(texts, word_key(self.signature)) if self.lines else None
-        anchors = hash_anchors(texts) if self.anchors else None
-        constructs = hash_constructs(docs) if self.constructs else None
-        self.seconds["signatures"] += time.perf_counter() - start
-        start = time.perf_counter()
-        part.write("documents", documents_table(docs), "zstd", compression_level=1, use_dictionary=["source"])
-        facts = [self.sources[doc.source] for doc in docs]
-        signatures = signature_table(
-            ids=[doc.id for doc in docs],
-            ranks=[rank_key(doc, fact.priority, self.rank) for doc, fact in zip(docs, facts, strict=True)],
-            sources=[doc.source for doc in docs],
-            domains=[fact.domain for fact in facts],
-            sizes=sizes,
-            signatures=values,
-            lines=lines,
-            anchors=anchors,
-            addresses=[address_hash(doc.url) for doc in docs] if self.addresses else None,
-            dates=[seconds_of_date(doc.meta.get("date", "")) for doc in docs] if self.addresses else None,
-            constructs=constructs,
-        )
-        part.write("signatures", signatures, "none", use_dictionary=["source", "domain"])
-        part.rows += len(docs)
-        part.bytes += self.held
-        self.seconds["write-documents"] += time.perf_counter() - start
-        self.docs, self.sizes, self.held = [], [], 0
-
-    def _close_part(self) -> list[bytes]:
-        part, self.part = self.part, None
-        return list(part.close(self.location)) if part else []
-
-
-@dataclass
-class WriteDocuments(beam.PTransform):
-    """Write documents/part-*.parquet and signatures/part-*.parquet under `location`, row-aligned, same part names.
-
-    lines: whether the signatures hold a hash of every line as well, which line_duplicates.py needs; anchors: whether
-    they hold anchors of runs of words, for substring_duplicates.py; addresses: whether they hold hashes of addresses
-    and dates, for exact_duplicates.py; constructs: whether they hold hashes and places of self-contained constructs of
-    source files, for chunk_copies/find.py.
-    Memory: about 3 × BATCH_BYTES per worker, whatever the corpus' size.
-    """
-
-    location: str
-    signature: SignatureParams
-    rank: RankParams
-    sources: Mapping[str, SourceFacts]
-    part_bytes: int = PART_BYTES
-    lines: bool = False
-    anchors: bool = False
-    addresses: bool = False
-    constructs: bool = False
-
-    def __post_init__(self) -> None:
-        super().__init__("write-documents")
-
-    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection:
-        more = self.lines, self.anchors, self.addresses, self.constructs
-        dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, *more)
-        outputs = with_side_output(docs, "parts", beam.ParDo(dofn), main="none")
-        add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
-        return outputs["none"]
 
 
 PARTS = Sink(

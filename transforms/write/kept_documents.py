@@ -1,13 +1,9 @@
-"""Read documents/ parts beside their row-aligned verdicts, and yield the documents that deduplication kept.
-
-No `from __future__ import annotations` here: Beam reads these hints.
-"""
+"""Read documents/ parts beside their row-aligned verdicts, and yield the documents that deduplication kept."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import apache_beam as beam
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,10 +13,9 @@ from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import COPIES, Document
 from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.part_errors import UnreadablePart, naming
-from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.cut_lines import CUT_LINES, list_values, number_list
 from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS, span_list
-from refinery.transforms.exchange.exchange import Deal
+from refinery.transforms.job.task_list import TaskList, write_task_list
 
 BATCH_ROWS = 256
 COLUMNS = ("id", "text", "url", "source", "origin", "position", "meta")
@@ -100,31 +95,3 @@ def write_pairs(location: str, pairs: Sequence[PartPair]) -> TaskList:
 def parse_pair(line: bytes) -> PartPair:
     """A line of what `write_pairs` published."""
     return PartPair(**orjson.loads(line))
-
-
-def list_groups(line: bytes) -> Iterator[bytes]:
-    """A pair's line -> one for each of its row groups: number of the group, space, the pair's line."""
-    for group in range(parse_pair(line).groups):
-        yield b"%d %b" % (group, line)
-
-
-def read_group(line: bytes) -> Iterator[Document]:
-    """The kept documents of a line of `list_groups`."""
-    group, _, pair = line.partition(b" ")
-    return read_kept_documents(parse_pair(pair), int(group))
-
-
-@dataclass
-class ReadKeptDocuments(beam.PTransform):
-    """Read the kept documents of every part, spread over the workers by row group, so that a few parts still keep many
-    workers busy. pairs: of `write_pairs`; workers list the row groups, of which 100 TB of crawl has millions.
-    """
-
-    pairs: TaskList
-
-    def __post_init__(self) -> None:
-        super().__init__("kept-documents")
-
-    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[Document]:
-        lines = begin | ReadTaskList(self.pairs) | "groups" >> beam.FlatMap(list_groups).with_output_types(bytes)
-        return lines | Deal("deal groups") | "read" >> beam.FlatMap(read_group).with_output_types(Document)

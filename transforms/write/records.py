@@ -23,9 +23,9 @@ from refinery.loader.format.row_groups import write_row_groups
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.part_errors import naming
-from refinery.transforms.core.report import RECORD_SCHEMAS
-from refinery.transforms.core.task_list import TaskList, write_task_list
-from refinery.transforms.exchange.side_outputs import side_output_record
+from refinery.transforms.exchange.records import side_output_record
+from refinery.transforms.job.report import RECORD_SCHEMAS
+from refinery.transforms.job.task_list import TaskList, write_task_list
 from refinery.transforms.write.table_batches import BatchByFile, gather, publish_tables, write_files
 
 KIND = "published-records"  # of side-output records, and the report's key

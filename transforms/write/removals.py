@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from refinery.loader.format.removals import REMOVALS_SCHEMA, column_ids, removals_file, removals_name, write_removals
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.part_errors import naming
-from refinery.transforms.core.task_list import TaskList
-from refinery.transforms.exchange.side_outputs import side_output_record
+from refinery.transforms.exchange.records import side_output_record
+from refinery.transforms.job.task_list import TaskList
 from refinery.transforms.write.kept_documents import PartPair, parse_pair
 from refinery.transforms.write.table_batches import BatchByFile, gather, publish_tables, write_files
 

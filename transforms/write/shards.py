@@ -1,41 +1,33 @@
-"""Write one shard: .bin, .idx and .provenance.parquet, sorted by the global order, published exclusively.
+"""Write one shard: .bin, .idx and .provenance.parquet, sorted by the global order, published exclusively."""
 
-No `from __future__ import annotations` here: Beam reads these hints.
-"""
-
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import orjson
 import pyarrow as pa
 
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.indexed import IndexedWriter
-from refinery.loader.format.manifest import WRITER, Column, shard_name, write_provenance
+from refinery.loader.format.manifest import Column, shard_name, write_provenance
 from refinery.loader.format.packed import PackedFormat
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.core.memory import with_memory
-from refinery.transforms.core.stage import Note, Writer
-from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
+from refinery.transforms.core.stage import Note
+from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.pack.build_rows import PackedDocuments
 from refinery.transforms.pack.column_files import write_columns
-from refinery.transforms.pack.write_packed import packed_memory, publish_packed
+from refinery.transforms.pack.write_packed import publish_packed
 from refinery.transforms.statistics.measure import measure_shard
 from refinery.transforms.statistics.tally import NO_NOTES, Measured
-from refinery.transforms.write.document_batch import read_batches
 from refinery.transforms.write.shard_documents import SPOOLED, ShardDocuments, sort_on_disk
-from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, parse_shard_key
-from refinery.transforms.write.targets import FindCuts, write_within_targets
+from refinery.transforms.write.shuffle import ShardParams, parse_shard_key
 
 BATCH_ROWS = 1024
 # Memory per byte of text that became the shard, of documents of 1 kB: what is known of a document takes some 500 bytes,
@@ -157,13 +149,6 @@ def _publish_shard(
     yield measure_shard(name, table, lengths, notes)
 
 
-def write_batches(
-    key: bytes, batches: Iterable[bytes], write: Callable[[bytes, Iterable[pa.Table]], Iterable[bytes]]
-) -> Iterable[bytes]:
-    """What `write(key, tables)` reports of the documents of these batches."""
-    return write(key, read_batches(batches))
-
-
 def documents_of(
     shard: ShardDocuments, path: Path, dtype: str, lengths: Sequence[int], layout: PackedFormat
 ) -> PackedDocuments:
@@ -176,43 +161,6 @@ def documents_of(
         return documents
     structure, borders = write_columns(shard.values("columns"), lengths, layout, path.parent)
     return replace(documents, structure=structure, borders=borders)
-
-
-@dataclass
-class WriteShards(beam.PTransform):
-    """(shard key, batches) -> files under `location`. A retried bundle writes the same bytes, which is fine."""
-
-    location: str
-    counts: Mapping[str, int]
-    dtype: str
-    columns: Sequence[Column] = ()
-    packed: PackedFormat | None = None
-    cuts: beam.PCollection | None = None  # of `FindCuts`, where sources have targets
-    notes: Measured = NO_NOTES
-    counted: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        super().__init__("write-shards")
-
-    def expand(self, shards: beam.PCollection) -> beam.PCollection:
-        write = partial(
-            write_shard,
-            location=self.location,
-            counts=dict(self.counts),
-            dtype=self.dtype,
-            columns=tuple(self.columns),
-            packed=self.packed,
-            notes=self.notes,
-            counted=self.counted,
-        )
-        if self.cuts is None:
-            read = beam.FlatMapTuple(partial(write_batches, write=write))
-            written = shards | "write" >> read.with_output_types(bytes)
-        else:
-            cut = beam.FlatMap(write_within_targets, cuts=beam.pvalue.AsDict(self.cuts), write=write)
-            written = shards | "write" >> cut.with_output_types(bytes)
-        add_side_output(shards.pipeline, written)
-        return written
 
 
 TYPES = {str: "string", float: "float", int: "integer"}
@@ -240,26 +188,3 @@ class ShardsJob:
     packed: PackedFormat | None = None
     notes: Measured = NO_NOTES
     counted: frozenset[str] = frozenset()
-
-
-def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
-    """Encoded documents -> shuffled shards under the prefix, with packed rows where the job says so."""
-    columns = job.packed is not None and bool(job.packed.structure)
-    cuts = docs | FindCuts(job.targets) if job.targets else None  # (source, slices that it keeps)
-    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts, job.notes, job.counted)
-    memory = SHARD_MEMORY * job.params.target_bytes
-    memory += packed_memory(job.packed) if job.packed else 0
-    step = with_memory(write, memory)
-    shuffle = ShuffleToShards(job.params, job.counts, job.domains, columns, step)
-    return docs | shuffle | step  # (shard key, its batches), then side-output records
-
-
-MEGATRON = Writer(
-    name=WRITER,
-    version=2,
-    summary="Shuffle the documents and write them as Megatron's indexed data sets, with provenance.",
-    uses=("name", "shards", "packed", "columns"),
-    libraries=("pyarrow",),
-    transform=write_megatron,
-    kinds=("bin", "idx", "provenance"),
-)

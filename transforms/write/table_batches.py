@@ -17,10 +17,11 @@ from apache_beam.transforms.window import GlobalWindows
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
-from refinery.transforms.core.task_list import ReadTaskList, TaskList
 from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.exchange.on_disk import held_bytes
 from refinery.transforms.exchange.side_outputs import add_side_output
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.task_list import TaskList
 from refinery.transforms.records.record_batch import places_by_key
 from refinery.transforms.spill.sorted_tables import sorted_tables
 

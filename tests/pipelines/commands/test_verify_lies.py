@@ -16,7 +16,7 @@ from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.lanes.web import LANE
 from refinery.pipelines.verify.other_files import RECORDS
 from refinery.pipelines.verify.shard import RowCheck
-from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
+from refinery.transforms.job.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.write.shards import provenance_columns
 from refinery.transforms.write.shuffle import order_key, split_of
 from tests.corpus_factory import (

@@ -6,8 +6,8 @@ import pytest
 from refinery.pipelines.runners.same_code import CheckWorkers
 from refinery.pipelines.verify.pieces import SHARD, Piece, Question
 from refinery.pipelines.verify.verify_job import CheckCorpus, VerifyJob, share_tasks, shares_for
-from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.task_list import TaskList
+from refinery.transforms.job.task_list import TaskList
+from refinery.transforms.job.write_report import WriteReport
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.dataflow.test_dataflow_graph import EVERY, LIST, own_steps
 from tests.pipelines.dataflow_graphs import WORK, dry_run, functions, local_strings, no_credentials

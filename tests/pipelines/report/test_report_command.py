@@ -15,7 +15,7 @@ from refinery.pipelines.report.facts import read_facts
 from refinery.pipelines.report.samples import MOST_REJECTS, PER_REASON, kept_texts, read_rejects, some_files
 from refinery.pipelines.report.write import REPORT, leave_report
 from refinery.pipelines.statistics.published import STATISTICS
-from refinery.transforms.core.report import REJECT_SCHEMA
+from refinery.transforms.job.report import REJECT_SCHEMA
 from tests.fake_gcs import fake_gcs
 
 

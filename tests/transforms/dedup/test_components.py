@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.core.report import merge_records
 from refinery.transforms.dedup.components.contraction import rounds_for
 from refinery.transforms.dedup.components.find import (
     FindComponents,
@@ -27,6 +26,7 @@ from refinery.transforms.dedup.components.forest import (
     join_forests,
     links_of,
 )
+from refinery.transforms.job.report import merge_records
 from refinery.transforms.records import record_batch
 from refinery.transforms.records.record_batch import (
     BATCH_BYTES,

@@ -43,8 +43,10 @@ from refinery.transforms.records.record_batch import (
     header,
     scatter,
 )
-from refinery.transforms.write.documents import SourceFacts, WriteDocuments, documents_table
-from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
+from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
+from refinery.transforms.write.documents import SourceFacts, documents_table
+from refinery.transforms.write.kept_documents import PartPair, write_pairs
+from refinery.transforms.write.write_documents import WriteDocuments
 from tests.beam import make_document, run_and_collect
 from tests.sampling import examples, scaled
 from tests.transforms.dedup.test_signatures import split

@@ -39,8 +39,9 @@ from refinery.transforms.records.record_batch import (
     gather,
     header,
 )
+from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
 from refinery.transforms.write.documents import documents_table
-from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
+from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from tests.beam import make_document, run_and_collect
 from tests.sampling import examples
 from tests.transforms.dedup.test_line_duplicates import SIGNATURE, SOURCES, deal, removal_batches, shuffle

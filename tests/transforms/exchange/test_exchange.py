@@ -11,10 +11,11 @@ import pytest
 import refinery.transforms.exchange.exchange as exchange_module
 from refinery.loader.format.manifest import unseal
 from refinery.pipelines.runners.runner import Runner
-from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.task_list import ReadTaskList, write_task_list
 from refinery.transforms.exchange.exchange import Deal, Exchange
 from refinery.transforms.exchange.on_disk import DiskExchanges, exchange_on_disk, finish_graph
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.task_list import write_task_list
+from refinery.transforms.job.write_report import WriteReport
 
 PAIRS = [(number % 7, b"%d" % number) for number in range(200)]
 
@@ -80,7 +81,7 @@ def test_a_list_that_nobody_dealt_fails_the_job(runner: str, tmp_path: Path, mon
         pipeline | ReadTaskList(tasks) | beam.Filter(lambda line: False)
         pipeline | WriteReport(str(tmp_path), "report.json", {})
 
-    monkeypatch.setattr("refinery.transforms.core.task_list._Items.process", lambda self, element: iter(()))
+    monkeypatch.setattr("refinery.transforms.job.read_task_list._Items.process", lambda self, element: iter(()))
     with (
         Runner(runner, workers=0, quiet=True).open() as opened,
         pytest.raises(RuntimeError, match="deal: 3 elements were to be sent, 0 arrived"),

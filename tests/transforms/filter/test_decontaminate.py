@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from refinery.loader.format.funnel import check_funnel
 from refinery.pipelines.run.funnel import build_funnel
 from refinery.transforms.core.document import Document, Drop, Finding
-from refinery.transforms.core.report import merge_records
 from refinery.transforms.filter.decontaminate import (
     DECONTAMINATE,
     MAX_WORD,
@@ -22,6 +21,7 @@ from refinery.transforms.filter.decontaminate import (
     judge_contamination,
     load_benchmarks,
 )
+from refinery.transforms.job.report import merge_records
 from tests.beam import make_document, merge_side_outputs, run_and_collect
 
 QUESTION = (

@@ -9,11 +9,12 @@ import pytest
 
 from refinery.pipelines.lanes.web import LANE
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.report import merge_records
 from refinery.transforms.core.stage import Note, Stage
-from refinery.transforms.exchange.side_outputs import side_output_record
+from refinery.transforms.exchange.records import side_output_record
+from refinery.transforms.job.report import merge_records
 from refinery.transforms.statistics import measure
-from refinery.transforms.statistics.measure import KIND, MeasureTexts, MergeStatistics
+from refinery.transforms.statistics.measure import KIND, MergeStatistics
+from refinery.transforms.statistics.measure_texts import MeasureTexts
 from refinery.transforms.statistics.points import EXTRACTED, POINTS, points_of
 from refinery.transforms.statistics.tally import Tally, measured_notes, passing_text, unpack
 from tests.beam import make_document, merge_side_outputs, run_and_collect

@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 from refinery.loader.format.packed import CHUNK_KINDS, STRUCTURE
 from refinery.transforms.core.document import Document, Finding
 from refinery.transforms.tokenize.chunk_notes import Chunk, text_hash, write_chunks
-from refinery.transforms.tokenize.encode import (
-    EncodedDocument,
-    EncodedDocumentCoder,
-    TokenizerParams,
-    encode_document,
-    load_encoder,
-)
+from refinery.transforms.tokenize.encode import EncodedDocument, TokenizerParams, encode_document, load_encoder
+from refinery.transforms.tokenize.encoded_coder import EncodedDocumentCoder
 from refinery.transforms.tokenize.token_columns import Lost, chunk_borders, read_columns, token_columns
 from tests.beam import make_document
 from tests.transforms.tokenize.test_token_spans import MADE, pairs, texts

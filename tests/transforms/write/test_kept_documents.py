@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from refinery.transforms.core.task_list import read_task_list
-from refinery.transforms.write.kept_documents import PartPair, list_groups, read_group, write_pairs
+from refinery.transforms.job.task_list import read_task_list
+from refinery.transforms.write.deal_kept_documents import list_groups, read_group
+from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from tests.transforms.write.test_removals import make_rows, write_parts
 
 

@@ -10,8 +10,8 @@ import pytest
 from pyarrow import Table
 
 from refinery.transforms.core.part_errors import UnreadablePart
-from refinery.transforms.core.report import REJECT_COLUMNS, REJECT_SCHEMA, merge_records, write_part
 from refinery.transforms.exchange.side_outputs import take_side_outputs
+from refinery.transforms.job.report import REJECT_COLUMNS, REJECT_SCHEMA, merge_records, write_part
 from refinery.transforms.spill.sorted_tables import sort_rows
 from refinery.transforms.write import records as module
 from refinery.transforms.write.records import (

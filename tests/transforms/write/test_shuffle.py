@@ -15,18 +15,11 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import document_id
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write import document_batch
-from refinery.transforms.write import shuffle as shuffle_module
+from refinery.transforms.write import shuffle_to_shards as shuffle_module
 from refinery.transforms.write.document_batch import BATCH_SCHEMA, DocumentBatch, new_compressor, read_batches
 from refinery.transforms.write.shard_documents import sort_documents
-from refinery.transforms.write.shuffle import (
-    ShardParams,
-    ShuffleToShards,
-    order_key,
-    parse_shard_key,
-    shard_counts,
-    shard_key,
-    split_of,
-)
+from refinery.transforms.write.shuffle import ShardParams, order_key, parse_shard_key, shard_counts, shard_key, split_of
+from refinery.transforms.write.shuffle_to_shards import ShuffleToShards
 from tests.beam import run_and_collect
 
 

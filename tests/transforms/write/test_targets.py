@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 from refinery.transforms.core.counters import Counters
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import BATCH_SCHEMA
-from refinery.transforms.write.targets import (
-    BYTES_PER_TOKEN,
-    SLICES,
-    FindCuts,
-    add_sums,
-    cut_tables,
-    expected_bytes,
-    first_cut,
-    slice_of,
-)
+from refinery.transforms.write.find_cuts import FindCuts, add_sums
+from refinery.transforms.write.targets import BYTES_PER_TOKEN, SLICES, cut_tables, expected_bytes, first_cut, slice_of
 from tests.beam import run_and_collect
 
 sizes = st.lists(st.integers(1, 50), max_size=60)

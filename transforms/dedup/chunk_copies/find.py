@@ -28,6 +28,7 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
 from refinery.transforms.dedup.substring_duplicates import FLAG, REPEAT, repeated_batches
 from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.records.map_record_batches import MapRecordBatches
 from refinery.transforms.records.rank import RANK_BYTES
 from refinery.transforms.records.record_batch import (
     ANCHORS,
@@ -38,7 +39,6 @@ from refinery.transforms.records.record_batch import (
     SPAN,
     SPANS,
     KeyedBatch,
-    MapRecordBatches,
     Rows,
     cut,
     gather,

@@ -32,6 +32,7 @@ from refinery.transforms.dedup.components.forest import (
 )
 from refinery.transforms.dedup.components.links import NEIGHBOUR, component_record, pair, place_of, scramble, unscramble
 from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.records.map_record_batches import MapRecordBatches, only
 from refinery.transforms.records.record_batch import (
     CHILDREN,
     FACTS,
@@ -42,11 +43,9 @@ from refinery.transforms.records.record_batch import (
     LINKS,
     NEIGHBOURS,
     KeyedBatch,
-    MapRecordBatches,
     Rows,
     cut,
     gather,
-    only,
     part_of,
     scatter,
     starts_of,

@@ -29,13 +29,13 @@ from refinery.transforms.dedup.components.forest import (
 )
 from refinery.transforms.dedup.components.links import both_ways, component_record, pair, place_of, scramble
 from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.records.map_record_batches import MapRecordBatches
 from refinery.transforms.records.record_batch import (
     LABEL,
     LABELS,
     LINK,
     LINKS,
     KeyedBatch,
-    MapRecordBatches,
     Rows,
     cut,
     gather,

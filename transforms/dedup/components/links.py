@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from refinery.transforms.exchange.side_outputs import side_output_record
+from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.records.record_batch import NEIGHBOURS, KeyedBatch, Rows, ranges, scatter
 
 # A vertex and one linked to it.

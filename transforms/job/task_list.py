@@ -2,20 +2,15 @@
 
 The launcher writes the list into the work location, the job gets its name and SHA-256; one worker reads it and deals
 its lines out. Runners keep the request of a job, bound its size (Dataflow: 10 MB), and send it to every worker.
-
-No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apache_beam as beam
-
 from refinery.loader.errors import FormatError
 from refinery.loader.storage.open_store import open_store
-from refinery.transforms.exchange.exchange import Deal
 
 
 @dataclass(frozen=True)
@@ -61,26 +56,3 @@ def read_task_list(task_list: TaskList) -> list[bytes]:
             f"{store.url(task_list.name)}: sha256 {found} found, {task_list.sha256} expected: damaged or replaced"
         )
     return data.split(b"\n")[:-1]
-
-
-class _Items(beam.DoFn):
-    def __init__(self, task_list: TaskList) -> None:
-        self.task_list = task_list
-
-    def process(self, _: bytes) -> Iterator[bytes]:
-        yield from read_task_list(self.task_list)
-
-
-@dataclass
-class ReadTaskList(beam.PTransform):
-    """The items of a list, dealt out to all workers: -> bytes."""
-
-    task_list: TaskList
-
-    def __post_init__(self) -> None:
-        super().__init__("list")
-
-    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
-        items = begin | "start" >> beam.Impulse() | "items" >> beam.ParDo(_Items(self.task_list))
-        items.element_type = bytes
-        return items | Deal("deal", self.task_list.items)

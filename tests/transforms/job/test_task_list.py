@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from refinery.loader.errors import FormatError
 from refinery.loader.storage.store import StorageConflict
-from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
+from refinery.transforms.job.read_task_list import ReadTaskList
+from refinery.transforms.job.task_list import TaskList, read_task_list, write_task_list
 from tests.beam import run_and_collect
 from tests.sampling import examples
 
