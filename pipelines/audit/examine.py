@@ -18,8 +18,9 @@ from refinery.pipelines.audit.sample import DEAD, KEPT, POISON, REJECTED, REMOVE
 from refinery.pipelines.audit.takedowns import REJECT_GONE, WORDS, believed, stage_of_taken
 from refinery.pipelines.tracing.by_token import corpus_tokenizer, read_tokens, shard_path, without_ends
 from refinery.transforms.address.normalise import address_hash
+from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import Document, RawDocument
-from refinery.transforms.core.per_document import Damaged, Skipped, content_size
+from refinery.transforms.core.per_document import content_size
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.plan import ReadTask
 from refinery.transforms.read.sources import read_task

@@ -8,7 +8,7 @@ from typing import Any
 
 from refinery.pipelines.recipe.recipe import FailureParams
 from refinery.pipelines.run.errors import RefineError
-from refinery.transforms.core.per_document import NOT_SAMPLED
+from refinery.transforms.core.answers import NOT_SAMPLED
 
 SHOWN = 3  # of the places where a source's documents went
 LARGE_LOSS = 0.9  # of a source's documents, at one stage

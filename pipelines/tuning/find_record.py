@@ -5,8 +5,8 @@ from pathlib import Path
 
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.tuning.replay import Replayer
+from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.sources import plan_sources, read_task
 
 STDIN = "-"

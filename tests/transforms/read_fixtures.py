@@ -9,8 +9,8 @@ from typing import Any
 import zstandard
 from fastwarc.stream_io import Lz4Writer
 
+from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.sources import LimitParams, ReadTask, read_task
 
 Outcome = RawDocument | Skipped | Damaged

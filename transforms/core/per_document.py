@@ -19,6 +19,7 @@ from apache_beam.metrics import Metrics
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
 from refinery.transforms.address.redact import redact_address
+from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.counters import Counters, work_done
 from refinery.transforms.core.document import (
     Document,
@@ -47,27 +48,6 @@ from refinery.transforms.input_sums.file_read import KIND as READS
 from refinery.transforms.input_sums.file_read import FileRead
 
 NOTHING = Finding(Drop(""), ())  # of an answer without a finding
-NOT_SAMPLED = "not-sampled"  # the one reason that says nothing about a record, so it is not worth a reject
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A record that a reader leaves out for a named reason: not content, not sampled, too large. `size` in bytes."""
-
-    reason: str
-    origin: str
-    size: int
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Damaged:
-    """A record, or the tail of a file, that a reader could not read. `data` (may be a part) is hashed, never kept."""
-
-    error: str
-    origin: str
-    data: bytes = b""
-    size: int = 0
 
 
 class _Routing(beam.DoFn):

@@ -5,8 +5,8 @@ from typing import BinaryIO, cast
 
 import pyarrow.parquet as pq
 
+from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource, MemberStream, open_source
 from refinery.transforms.read.jsonl import BLOCK
 from refinery.transforms.read.plan import LimitParams, ReadTask

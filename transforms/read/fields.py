@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
-from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.plan import LimitParams, ReadTask
 from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact, Written
 

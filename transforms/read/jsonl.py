@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
+from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.fields import document_of, is_utf8
 from refinery.transforms.read.plan import LimitParams, ReadTask

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.parquet.pages import footer_bytes, measure_pages, read_footer
+from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
-from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.fields import (
     clean,

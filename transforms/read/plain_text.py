@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.jsonl import HASHED, Line, read_lines
 from refinery.transforms.read.plan import LimitParams, ReadTask

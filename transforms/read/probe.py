@@ -18,8 +18,8 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.byte_source import ByteSource, MemberStream, open_source
 from refinery.transforms.read.delimited import DELIMITERS

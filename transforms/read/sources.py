@@ -11,11 +11,12 @@ from functools import partial
 
 import apache_beam as beam
 
+from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.counters import LiveBytes
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.live import reading
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, PerFile, Skipped
+from refinery.transforms.core.per_document import PerFile
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Reason, Stage

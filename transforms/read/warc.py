@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from refinery.transforms.address.page_address import page_address
+from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, Scalar
-from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.http.fields import content_type

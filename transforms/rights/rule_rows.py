@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from refinery.transforms.address.host import site_of
+from refinery.transforms.core.answers import Damaged
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Damaged
 from refinery.transforms.read.byte_source import open_source
 from refinery.transforms.read.http.fields import parse_headers
 from refinery.transforms.read.http_body import NoPage, decompress, message_content

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from refinery.loader.format.funnel import check_funnel
 from refinery.pipelines.run.funnel import build_funnel, funnel_table
+from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, hash64
-from refinery.transforms.core.per_document import Damaged, PerDocument, PerFile, Skipped
+from refinery.transforms.core.per_document import PerDocument, PerFile
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.report import merge_records
 from refinery.transforms.exchange.side_outputs import take_side_outputs

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from refinery.transforms.core.answers import Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Skipped
 from refinery.transforms.read import at_origin
 from refinery.transforms.read.at_origin import read_at
 from refinery.transforms.read.byte_source import ByteSource

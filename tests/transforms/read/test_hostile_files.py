@@ -18,8 +18,8 @@ import zstandard
 
 from refinery.loader.errors import FormatError
 from refinery.loader.parquet.pages import MAX_ITEMS, read_footer, read_header
+from refinery.transforms.core.answers import Damaged
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Damaged
 from refinery.transforms.read import byte_source, jsonl, members
 from refinery.transforms.read.http.chunks import dechunk
 from refinery.transforms.read.http_body import MAX_MEMBERS, NoPage, decode_content

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import refinery.transforms.read.jsonl as read_jsonl
+from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, hash64
-from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.fields import field_of, scalar_of
 from refinery.transforms.read.jsonl import parse_json
 from refinery.transforms.read.sources import LimitParams, read_task

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.sources import LimitParams, read_task
 from tests.transforms.read_fixtures import read, summary, task_for
 

@@ -8,8 +8,8 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, hash64
-from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.sources import LimitParams
 from tests.sampling import examples
 from tests.transforms import read_fixtures as made

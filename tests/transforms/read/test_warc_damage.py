@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.sources import LimitParams
 from tests.sampling import scaled, seed
 from tests.transforms.read_fixtures import COMPRESSORS, arc_record, http, read, warc_record

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from refinery.transforms.core.answers import Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Skipped
 from tests.transforms.read_fixtures import HTML, arc_record, http, read, summary, warc_record
 
 PAGE = "https://spam.example/x?y=z"
