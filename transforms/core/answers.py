@@ -1,4 +1,4 @@
-"""What a reader yields beside documents: records that it leaves out, and damage."""
+"""What a reader answers for a record that is no document. No Beam here: readers are declared without it."""
 
 from dataclasses import dataclass
 
