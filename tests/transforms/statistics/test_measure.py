@@ -12,7 +12,7 @@ from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.job.report import merge_records
-from refinery.transforms.statistics import measure
+from refinery.transforms.statistics import measure_texts
 from refinery.transforms.statistics.measure import KIND, MergeStatistics
 from refinery.transforms.statistics.measure_texts import MeasureTexts
 from refinery.transforms.statistics.points import EXTRACTED, POINTS, points_of
@@ -61,14 +61,14 @@ def test_every_document_is_counted_once(flags: tuple[str, ...]) -> None:
 
 
 def test_what_waits_to_be_measured_is_bounded() -> None:
-    step: Any = measure._MeasureTexts(EXTRACTED, NOTES)
+    step: Any = measure_texts._MeasureTexts(EXTRACTED, NOTES)
     step.start_bundle()
     held = []
     for doc in DOCS:
         assert list(step.process(doc)) == []
         held.append(len(step.docs))
-    assert max(held) < measure.BATCH_DOCUMENTS
-    step.process(replace(DOCS[0], text="", meta={"title": "t" * measure.BATCH_CHARACTERS}))
+    assert max(held) < measure_texts.BATCH_DOCUMENTS
+    step.process(replace(DOCS[0], text="", meta={"title": "t" * measure_texts.BATCH_CHARACTERS}))
     assert step.docs == []
     records = [orjson.loads(record.value.value) for record in step.finish_bundle()]
     assert [record["kind"] for record in records] == ["statistics", "seconds"]
