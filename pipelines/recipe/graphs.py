@@ -18,7 +18,7 @@ from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, Part
 from refinery.transforms.input_sums.file_read import KIND as READS
 from refinery.transforms.input_sums.file_read import MergeReads
 from refinery.transforms.lookup.write_lookup import WriteLookup
-from refinery.transforms.read.sources import ReadSources
+from refinery.transforms.read.read_sources import ReadSources
 from refinery.transforms.statistics.measure import KIND as STATISTICS
 from refinery.transforms.statistics.measure import MeasureTexts, MergeStatistics
 from refinery.transforms.statistics.points import Point, points_of
