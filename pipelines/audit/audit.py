@@ -30,8 +30,9 @@ from refinery.pipelines.tuning.try_document import CUTS, Trial
 from refinery.transforms.core.document import Document, hash64
 from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.core.safe_text import printable
-from refinery.transforms.read.at_origin import ARCHIVES, read_at
+from refinery.transforms.read.at_origin import read_at
 from refinery.transforms.read.plan import ReadTask
+from refinery.transforms.read.registry import find_reader
 from refinery.transforms.read.sources import read_task
 
 SECONDS = 5.0  # between two lines about how far it is
@@ -97,7 +98,7 @@ class Worker:
 
     def _records(self, tasks: Sequence[ReadTask], wanted: Mapping[str, Any]) -> Iterator[tuple[ReadTask, Any]]:
         for task in tasks:
-            if task.format in ARCHIVES:
+            if find_reader(task.format).enters:
                 for origin in wanted:
                     offset = origin.rpartition("@")[2]
                     record = read_at(task, int(offset), self.run.recipe.limits) if offset.isdigit() else None

@@ -23,10 +23,10 @@ from refinery.pipelines.run.fingerprint import describe_environment, describe_st
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.read.find_files import find_file
 from refinery.transforms.read.plan import ReadTask, count_parts, whole_file
+from refinery.transforms.read.registry import find_reader
 from refinery.transforms.remote.files import Found
 
 SPLIT_BYTES = 64 << 20  # of a part of a file that can be read in parts, as a run cuts it
-IN_PARTS = ("jsonl", "text")
 MOVED = "="  # in --inputs: OLD=NEW
 
 
@@ -148,7 +148,11 @@ class AuditedRun:
     @property
     def earlier(self) -> frozenset[str]:
         """Sources that read documents of earlier runs: their origins are those of that run."""
-        return frozenset(source.name for source in self.recipe.sources if source.format == "documents")
+        return frozenset(
+            source.name
+            for source in self.recipe.sources
+            if source.format != "auto" and find_reader(source.format).keeps_origins
+        )
 
     def tasks(self, entry: Mapping[str, Any]) -> list[ReadTask]:
         """The tasks that read an input as the run did, from where it is now. Raises ValueError where it is missing, or
@@ -164,7 +168,8 @@ class AuditedRun:
         here = self.place_of(recorded.path)
         found = self._found(here, entry)
         task = replace(task, moved=here if here != task.path else "", version=found.version, changed=0)
-        parts = count_parts(task, SPLIT_BYTES) if share is None and task.format in IN_PARTS else 1
+        in_parts = share is None and not find_reader(task.format).in_pieces
+        parts = count_parts(task, SPLIT_BYTES) if in_parts else 1
         return [replace(task, part=part, parts=parts) for part in range(parts)]
 
     def place_of(self, path: str) -> str:

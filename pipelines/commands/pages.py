@@ -22,12 +22,14 @@ from refinery.pipelines.recipe.schema import schema_text
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Params, allowed, field_docs, sections_of
 from refinery.transforms.read.params import SourceParams
+from refinery.transforms.read.reader import COMPRESSIONS, Reader
+from refinery.transforms.read.registry import readers
 from refinery.transforms.statistics.artefacts import ARTEFACTS
 from refinery.transforms.statistics.points import POINTS
 from refinery.transforms.statistics.tally import BUILT_IN
 
 BLOCK = re.compile(
-    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|statistics)(?:: ([\w.-]*))? -->\n)"
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|statistics|formats)(?:: ([\w.-]*))? -->\n)"
     r"(.*?)(<!-- end -->)",
     re.DOTALL,
 )
@@ -181,13 +183,38 @@ def defaults(lane: Lane) -> str:
     return table(("key", "in this lane", "elsewhere"), rows())
 
 
+def formats(name: str) -> str:
+    """Every format of sources; those that read the same records from other endings share a row."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Reader]] = {}
+    for reader in readers().values():
+        groups.setdefault((reader.summary, reader.offset, reader.fields), []).append(reader)
+    rows = (
+        (
+            ", ".join(f"`{reader.name}`" for reader in group),
+            " ".join(f"`{ending}`" for reader in group for ending in reader.endings) + compressions(group[0])
+            if group[0].endings
+            else "(named in the recipe)",
+            summary,
+            offset,
+            ", ".join(f"`{key}`" for key in keys_read),
+        )
+        for (summary, offset, keys_read), group in groups.items()
+    )
+    return table(("format", "endings", "a record", "offset in `origin`", "keys that it reads"), rows)
+
+
+def compressions(reader: Reader) -> str:
+    """The endings of compression that files of a format may have beside their own."""
+    return f", also {' '.join(f'`{ending}`' for ending in COMPRESSIONS[1:])}" if reader.compressed else ""
+
+
 def make(kind: str, name: str) -> str:
     """The table that a page asks for. Raises ValueError where there is no lane, section or stage of that name."""
     if kind == "reasons":
         return reasons(all_stages(), name)
     if kind == "notes":
         return notes(all_stages())
-    if named := {"acquire": acquire, "cards": cards, "statistics": statistics}.get(kind):
+    if named := {"acquire": acquire, "cards": cards, "statistics": statistics, "formats": formats}.get(kind):
         return named(name)
     if whole := {"stages": stages, "phases": phases, "defaults": defaults}.get(kind):
         return whole(with_target(find_lane(name)) if name else all_lanes()[0])

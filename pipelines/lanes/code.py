@@ -13,6 +13,7 @@ from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, 
 from refinery.transforms.filter.decontaminate import DECONTAMINATE
 from refinery.transforms.filter.pii import PII, PiiParams
 from refinery.transforms.filter.secrets_stage import SECRETS, SecretsParams
+from refinery.transforms.read.registry import fielded_names
 from refinery.transforms.read.sources import READ
 from refinery.transforms.records.rank import RankParams
 from refinery.transforms.tokenize.encode import ENCODE
@@ -22,7 +23,7 @@ from refinery.transforms.write.megatron import MEGATRON
 LANE = Lane(
     name="code",
     summary="Files of source repositories to Megatron shards and packed rows.",
-    readers=("jsonl", "parquet", "csv", "tsv", "documents"),
+    readers=fielded_names(),
     source=SourceFilesParams,  # a record is a file: repo, commit, path, content
     fields=FIELDS,
     clean=(

@@ -20,6 +20,7 @@ from refinery.transforms.filter.quality import QUALITY
 from refinery.transforms.filter.secrets_stage import SECRETS
 from refinery.transforms.filter.toxicity import TOXICITY
 from refinery.transforms.filter.url import URL
+from refinery.transforms.read.registry import reader_names
 from refinery.transforms.read.sources import READ
 from refinery.transforms.rights.opt_out import OPT_OUT
 from refinery.transforms.rights.page_license import PAGE_LICENSE
@@ -31,7 +32,7 @@ from refinery.transforms.write.megatron import MEGATRON
 LANE = Lane(
     name="web",
     summary="Web crawl and text data sets to Megatron shards.",
-    readers=("warc", "wet", "arc", "jsonl", "parquet", "csv", "tsv", "text", "documents"),
+    readers=reader_names(),
     clean=(
         READ,  # files -> RawDocument
         EXTRACT,  # RawDocument -> Document

@@ -19,7 +19,7 @@ from refinery.transforms.job.report import Check, no_check
 from refinery.transforms.job.task_list import TaskList
 from refinery.transforms.job.write_report import WriteReport
 from refinery.transforms.lookup.write_lookup import WriteLookup
-from refinery.transforms.read.sources import ReadSources
+from refinery.transforms.read.read_sources import ReadSources
 from refinery.transforms.statistics.measure import KIND as STATISTICS
 from refinery.transforms.statistics.measure import MergeStatistics
 from refinery.transforms.statistics.measure_texts import MeasureTexts

@@ -14,7 +14,7 @@ from refinery.loader.parquet.batches import stored_batches
 from refinery.loader.storage.store import Store
 from refinery.pipelines.inputs_read.published import INPUTS, parse_inputs
 from refinery.transforms.core.safe_text import printable
-from refinery.transforms.read.params import IN_PIECES, format_of
+from refinery.transforms.read.registry import format_of, readers
 
 DEAD_LETTERS, READ = "dead_letters/", "read"
 SHOWN = 3  # files that are named
@@ -89,7 +89,8 @@ def _is_read_whole(path: str, source: dict[str, Any]) -> bool:
             form = format_of(path, "")
         except ValueError:
             return False
-    return form not in IN_PIECES and source.get("cap") is None
+    # A reader of the user's own is not imported because a corpus names it: whether it reads all of a file is not known.
+    return form in readers() and not readers()[form].in_pieces and source.get("cap") is None
 
 
 def _files_with_dead_letters(store: Store, manifest: Manifest) -> set[str]:

@@ -199,7 +199,7 @@ def allowed(hint: Any, metadata: Iterable[Any] = ()) -> str:
     return _number(hint, metadata) if hint in (int, float) else _WORDS.get(hint, str(hint))
 
 
-_WORDS: dict[Any, str] = {int: "an integer", float: "a number", bool: "on or off", str: "text"}
+_WORDS: dict[Any, str] = {Any: "any value", int: "an integer", float: "a number", bool: "on or off", str: "text"}
 _PLURALS: dict[Any, str] = {int: "integers", float: "numbers", str: "texts"}
 _BOUNDS = {
     "ge": annotated_types.Ge,

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import zstandard
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 
 from refinery.transforms.read.members import (
     BAD,
@@ -119,6 +117,9 @@ def open_source(
     if is_remote(path):
         opened = open_remote(path, size, version)
     elif "://" in path:
+        from apache_beam.io.filesystem import CompressionTypes
+        from apache_beam.io.filesystems import FileSystems
+
         opened = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
     else:
         opened = io.FileIO(path)

@@ -14,7 +14,7 @@ from typing import Any
 
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
-from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.task import LimitParams, ReadTask
 from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact, Written
 
 AS_TEXT, NOTHING = "value-as-text", "value-lost"  # groups of findings

@@ -3,9 +3,6 @@
 import os
 import re
 
-from apache_beam.io.filesystem import BeamIOError, FileMetadata
-from apache_beam.io.filesystems import FileSystems
-
 from refinery.loader.storage.fetch import without_secrets
 from refinery.transforms.core.resources import check_place
 from refinery.transforms.read.byte_source import MemberStream, open_source
@@ -33,7 +30,7 @@ def find_files(source: SourceParams) -> list[Found]:
                 found = find_listed(pattern) if key == "path_lists" else find_pattern(pattern, source)
             except FileNotFoundError:
                 found = []
-            except (BeamIOError, OSError, ValueError) as error:
+            except (OSError, ValueError) as error:  # Beam's is an OSError
                 raise ValueError(
                     f"source {source.name}: {key}: {shown!r} cannot be listed: {without_credentials(error)}"
                 ) from None
@@ -114,6 +111,9 @@ def is_hidden(path: str) -> bool:
 
 def match(pattern: str) -> list[Found]:
     """The files of a local or gs:// glob, in which braces are characters like others."""
+    from apache_beam.io.filesystem import FileMetadata
+    from apache_beam.io.filesystems import FileSystems
+
     check_place(pattern)
     # Beam finds nothing for a bare "*.jsonl": it lists the folder "".
     placed = pattern if "/" in pattern else f"./{pattern}"

@@ -1,26 +1,42 @@
-"""What a recipe says about its sources, the formats of their files, and the sizes above which a record is skipped."""
+"""What a recipe says about its sources. What the formats are, their declarations say: registry.py."""
 
 import re
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainSerializer, WrapValidator, model_validator
 
 from refinery.transforms.core.params import Params, Positive
+from refinery.transforms.read.registry import REFERENCE, is_own, reader_names
+from refinery.transforms.read.task import Content, LimitParams
 from refinery.transforms.read.values.dialects import Dialect
 
-Format = Literal["auto", "warc", "wet", "arc", "jsonl", "parquet", "csv", "tsv", "text", "documents"]
-Content = Literal["auto", "html", "text"]
+__all__ = ["LimitParams", "SourceParams"]
 
-COMPRESSIONS = ("", ".gz", ".zst", ".lz4")
-ENDINGS: dict[str, Format] = {".warc": "warc", ".wet": "wet", ".arc": "arc"}
-ENDINGS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
-ENDINGS |= {".csv": "csv", ".tsv": "tsv", ".txt": "text", ".html": "text", ".htm": "text"}
+if TYPE_CHECKING:
+    Known = str
+else:
+    Known = Literal["auto", *reader_names()]
 
-IN_PIECES: frozenset[Format] = frozenset({"parquet", "documents"})  # read where a footer says, so without a checksum
+
+def _or_own(value: Any, known: Callable[[Any], str]) -> str:
+    return value if isinstance(value, str) and is_own(value) else known(value)
+
+
+def _describe(schema: dict[str, Any]) -> None:
+    """In JSON schemas: one of our names, or module:NAME."""
+    schema["anyOf"] = [{"enum": schema.pop("enum")}, {"pattern": f"^{REFERENCE.pattern}$"}]
+
+
+Format = Annotated[
+    Known, WrapValidator(_or_own), PlainSerializer(str, return_type=str), Field(json_schema_extra=_describe)
+]
 
 
 class SourceParams(Params):
     """One source of documents. In a recipe, an element of `sources`."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("options",)
 
     name: str
     """name in the funnel and in provenance: up to 64 lower-case letters, digits, `_` `.` `-`"""
@@ -42,7 +58,10 @@ class SourceParams(Params):
     """most tokens of the source in the corpus: those of a share of its documents, by hash of their ids; needs nothing
     before phase 3 again"""
     format: Format = "auto"
-    """`auto` goes by the file's ending"""
+    """`auto` goes by the file's ending; or a reader of your own: `module:NAME` of its declaration, in a module beside
+    the recipe or an installed package, or the name of an entry point in the group `refinery.readers`"""
+    options: Mapping[str, Any] = {}
+    """parameters of a reader of your own; they may stand in the source itself"""
     dialect: Dialect = "auto"
     """how CSV and TSV are written: `rfc4180` with quoted fields, quotes in them doubled; `backslash` the same, or a
     backslash before them; `plain` without quoting, a line is a row; `escaped` likewise, with backslash escapes; `auto`:
@@ -89,43 +108,3 @@ class SourceParams(Params):
         if self.config and not any(path.startswith("hf://") for path in self.paths):
             raise ValueError(f"config: {self.config!r} given, only hf://datasets/NAME@REVISION has configurations")
         return self
-
-
-class LimitParams(Params):
-    """Sizes above which a record is skipped as "too-large". A reader's memory stays under four times
-    max_decompressed_bytes."""
-
-    max_record_bytes: Positive = 10_000_000
-    """one document's raw content, decoded; larger ones are skipped as `too-large`"""
-    max_decompressed_bytes: Annotated[int, Field(ge=1, le=1 << 30)] = 64_000_000
-    """what may be held to get at it: a record of an archive, a line of JSONL, a layer of content encoding"""
-    max_meta_bytes: Positive = 65_536
-    """address and meta fields of a record of JSONL, Parquet or documents together, which are held for whole batches of
-    documents; above: `meta-too-large`"""
-    max_window_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 31)] = 1 << 27
-    """what a Zstandard file may ask for to look back into, beside the bound above; 2147483648 for dumps that were made
-    with `--long=31`; above: dead letter `WindowTooLarge`"""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.max_record_bytes > self.max_decompressed_bytes:
-            raise ValueError(
-                f"max_record_bytes: {self.max_record_bytes} given, 1 to max_decompressed_bytes is allowed"
-                f" ({self.max_decompressed_bytes})"
-            )
-        return self
-
-
-def format_of(path: str, source: str) -> Format:
-    """The format that the ending of `path` stands for. Raises ValueError, which names the source, for another one."""
-    if re.search(r"\.wat(\.gz|\.zst|\.lz4)?$", path.lower()):
-        raise ValueError(
-            f"source {source}: {path} is WAT: it holds links and headers, and no text; read the WARC or WET file "
-            "of the same name"
-        )
-    for compression in COMPRESSIONS:
-        for ending, name in ENDINGS.items():
-            if path.lower().endswith(ending + compression) and (name != "parquet" or not compression):
-                return name
-    allowed = f"{', '.join(ENDINGS)} (all but .parquet also with {', '.join(COMPRESSIONS[1:])})"
-    raise ValueError(f"source {source}: format: {path} has an unknown ending, allowed are {allowed}; or name a format")

@@ -1,44 +1,30 @@
 """Reading sources: every record of every planned file, as a RawDocument or as a counted reason why it is none.
 
-`plan_sources` and `write_tasks` run where the job is launched, `ReadSources` in the pipeline; see docs/sources.md.
-
-No `from __future__ import annotations` here: Beam reads these hints.
+`plan_sources` and `write_tasks` run where the job is launched, `read_file` where the work is done; see docs/sources.md.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-
-import apache_beam as beam
+from collections.abc import Iterator, Sequence
 
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.counters import LiveBytes
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.live import reading
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.per_document import PerFile
-from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.input_sums.crc32c import StretchSum
 from refinery.transforms.input_sums.file_read import FileRead
-from refinery.transforms.job.read_task_list import ReadTaskList
 from refinery.transforms.job.task_list import TaskList, read_task_list, write_task_list
 from refinery.transforms.page_rights.page_notes import HEADER_NOTES
-from refinery.transforms.read.byte_source import ByteSource, open_source
-from refinery.transforms.read.delimited import read_delimited
-from refinery.transforms.read.jsonl import read_jsonl
-from refinery.transforms.read.params import IN_PIECES
-from refinery.transforms.read.parquet import read_parquet
-from refinery.transforms.read.plain_text import read_text
+from refinery.transforms.read.byte_source import open_source
+from refinery.transforms.read.own_records import records_of
 from refinery.transforms.read.plan import LimitParams, ReadTask, SourceParams, changed_at, plan_sources
-from refinery.transforms.read.warc import read_warc
+from refinery.transforms.read.reader import Records
+from refinery.transforms.read.registry import find_reader, reader_libraries, reader_reasons
 
 __all__ = [
     "READ",
-    "READERS",
     "LimitParams",
-    "ReadSources",
     "ReadTask",
     "SourceParams",
     "plan_sources",
@@ -48,21 +34,6 @@ __all__ = [
 ]
 
 DEFAULT_LIMITS = LimitParams()
-DEFAULT_REJECTS = RejectParams()
-
-Records = Iterator[RawDocument | Skipped | Damaged]
-
-READERS: Mapping[str, Callable[[ReadTask, ByteSource, LimitParams], Records]] = {
-    "warc": read_warc,
-    "wet": read_warc,
-    "arc": read_warc,
-    "jsonl": read_jsonl,
-    "parquet": read_parquet,
-    "csv": read_delimited,
-    "tsv": read_delimited,
-    "text": read_text,
-    "documents": read_parquet,
-}
 
 
 class InputChanged(OSError):
@@ -89,6 +60,7 @@ def read_file(
     if task.poison:
         yield Damaged("PoisonFile", task.origin(0), size=task.share_bytes)
         return
+    reader = find_reader(task.format)
     try:
         with reading(task.path), open_source(task.place, task.size, task.version, limits.max_window_bytes) as source:
             changed = changed_at(task.place)
@@ -98,9 +70,8 @@ def read_file(
                 raise input_changed(task, "written to since the run was planned")
             share = LiveBytes(task.share_bytes)
             source.file.told = share.add
-            read = READERS[task.format]
-            source.file.sum = None if task.format in IN_PIECES else StretchSum(0, task.size)
-            yield from read(task, source, limits)
+            source.file.sum = None if reader.in_pieces else StretchSum(0, task.size)
+            yield from records_of(reader, task, source, limits)
             share.end()
             if changed_at(task.place) != changed:
                 raise input_changed(task, "written to while it was read")
@@ -132,52 +103,15 @@ def read_tasks(tasks: TaskList) -> list[ReadTask]:
     return [ReadTask.from_json(line) for line in read_task_list(tasks)]
 
 
-@dataclass
-class ReadSources(beam.PTransform):
-    """Read every record of `tasks`, in parallel by task.
-
-    tasks: of `write_tasks`. limits: sizes above which a record is skipped. sums: whether the job reports checksums of
-    what it read, which `MergeReads` collects.
-    """
-
-    tasks: TaskList
-    limits: LimitParams = DEFAULT_LIMITS
-    rejects: RejectParams = DEFAULT_REJECTS
-    sums: bool = False
-
-    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[RawDocument]:
-        read = read_file if self.sums else read_task
-        return (
-            begin
-            | ReadTaskList(self.tasks)  # bytes
-            | "tasks" >> beam.Map(ReadTask.from_json)  # ReadTask
-            | PerFile("read", partial(read, limits=self.limits), self.rejects)  # RawDocument
-        )
-
-
 READ: Stage[Params] = Stage(
     name="read",
     version=6,
     summary="Read every record of every file of the sources.",
     uses=("sources", "limits", "rejects"),
     notes=HEADER_NOTES,
-    libraries=("brotli", "fastwarc", "isal", "orjson", "zstandard"),
+    libraries=reader_libraries(),
     reasons=(
-        Reason(
-            "record-type",
-            "not content: warcinfo, request, metadata, revisit, DNS, whois, a crawler's own logs, reports and notes",
-            "nothing: half of a crawl's records and more",
-        ),
-        Reason("http-status", "not 200"),
-        Reason(
-            "content-type",
-            "neither HTML nor plain text: as declared, by its first bytes, or as another format under a text type",
-            "nothing; images and PDF are no input",
-        ),
-        Reason(
-            "content-encoding",
-            "a coding without a decoder, more than three on top of each other, or one without a name that is damaged",
-        ),
+        *reader_reasons(),
         Reason(
             "too-large",
             "over `limits.max_record_bytes`, or `limits.max_decompressed_bytes` on the way there",

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from refinery.transforms.address.host import site_of
 from refinery.transforms.core.answers import Damaged
 from refinery.transforms.core.document import RawDocument
+from refinery.transforms.read.archives.http_body import NoPage, decompress, message_content
+from refinery.transforms.read.archives.warc_records import Damage, Record, read_records
 from refinery.transforms.read.byte_source import open_source
 from refinery.transforms.read.http.fields import parse_headers
-from refinery.transforms.read.http_body import NoPage, decompress, message_content
 from refinery.transforms.read.params import LimitParams, SourceParams
 from refinery.transforms.read.plan import ReadTask, plan_sources
 from refinery.transforms.read.sources import read_task
-from refinery.transforms.read.warc_records import Damage, Record, read_records
 from refinery.transforms.rights import robots, tdm_file
 from refinery.transforms.rights.host_list import host_of_entry
 

@@ -9,8 +9,6 @@ import yaml
 
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.inputs_read.published import INPUTS, dump_inputs, parse_inputs
-from refinery.transforms.read.params import IN_PIECES
-from refinery.transforms.read.sources import READERS
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.audit.forging import Rows, edit_rows, provenance_files, seal_again
 from tests.pipelines.inputs import run
@@ -107,7 +105,3 @@ def test_files_that_have_no_sum_for_another_reason(small: Path, tmp_path: Path, 
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     run("refine", tmp_path / "recipe.yaml", "--output", tmp_path / "corpus", "--workers", 0)
     assert without_sums(tmp_path / "corpus", "") == []
-
-
-def test_formats_read_in_pieces_are_formats() -> None:
-    assert READERS.keys() > IN_PIECES

@@ -20,9 +20,10 @@ from refinery.loader.errors import FormatError
 from refinery.loader.parquet.pages import MAX_ITEMS, read_footer, read_header
 from refinery.transforms.core.answers import Damaged
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.read import byte_source, jsonl, members
+from refinery.transforms.read import byte_source, members
+from refinery.transforms.read.archives.http_body import MAX_MEMBERS, NoPage, decode_content
+from refinery.transforms.read.formats import jsonl
 from refinery.transforms.read.http.chunks import dechunk
-from refinery.transforms.read.http_body import MAX_MEMBERS, NoPage, decode_content
 from refinery.transforms.read.sources import LimitParams
 from tests.sampling import scaled
 from tests.transforms.read_fixtures import COMPRESSORS, lz4, page, read, summary

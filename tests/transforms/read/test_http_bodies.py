@@ -10,8 +10,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.read.http_body import DECODERS, decode_brotli, decode_zstd
-from refinery.transforms.read.http_message import Payload, http_page
+from refinery.transforms.read.archives.http_body import DECODERS, decode_brotli, decode_zstd
+from refinery.transforms.read.archives.http_message import Payload, http_page
 from tests.transforms.read.http.test_media_sniffing import FOREIGN, TEXTS
 from tests.transforms.read_fixtures import HTML, http
 

@@ -8,8 +8,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.read.http_body import DECODERS, NoPage
-from refinery.transforms.read.http_message import Payload, http_page
+from refinery.transforms.read.archives.http_body import DECODERS, NoPage
+from refinery.transforms.read.archives.http_message import Payload, http_page
 from tests.transforms.read_fixtures import HTML, http
 
 CODERS = {

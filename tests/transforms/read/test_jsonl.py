@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import refinery.transforms.read.jsonl as read_jsonl
+import refinery.transforms.read.lines as lines_module
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, hash64
 from refinery.transforms.read.fields import field_of, scalar_of
-from refinery.transforms.read.jsonl import parse_json
+from refinery.transforms.read.formats.jsonl import parse_json
 from refinery.transforms.read.sources import LimitParams, read_task
 from tests.sampling import examples
 from tests.transforms.read_fixtures import COMPRESSORS, offset_of, read, summary, task_for
@@ -126,7 +126,7 @@ def test_parts_give_what_the_whole_gives(
     path = tmp_path / f"x.jsonl{ending}"
     data = b"".join(line + end for line, end in rows)
     data = data if has_last_newline else data.rstrip(b"\r\n")
-    monkeypatch.setattr(read_jsonl, "BLOCK", block)
+    monkeypatch.setattr(lines_module, "BLOCK", block)
     limits = LimitParams(max_record_bytes=200, max_decompressed_bytes=250)
     whole = COMPRESSORS[ending](data)
     for stored in (whole, whole[:-cut] if ending and cut else whole):

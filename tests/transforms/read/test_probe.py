@@ -77,7 +77,7 @@ def parquet(folder: Path, table: dict[str, list[Any]]) -> bytes:
         ("a.jsonl", b"%PDF-1.7", {}, "a PDF document"),
         ("a.warc.gz", gzip.compress(GOOD, mtime=0), {}, "is not a WARC file: it looks like JSON"),
         ("a.warc", b"\x89PNG\r\n" + bytes(99), {}, "a PNG image"),
-        ("a.parquet", GOOD, {}, "is not Parquet: it looks like JSON"),
+        ("a.parquet", GOOD, {}, "is not a Parquet file: it looks like JSON"),
         ("a.gz", gzip.compress(b"WARC/1.0\r\n", mtime=0), {"format": "jsonl"}, "it looks like a WARC file"),
         ("a.jsonl", GOOD.decode().encode("utf-16"), {}, "text in UTF-16, UTF-8 is needed: `iconv -f UTF-16"),
         ("a.jsonl", GOOD.decode().encode("utf-16-be"), {}, "text in UTF-16"),

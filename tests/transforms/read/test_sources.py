@@ -11,10 +11,10 @@ import pytest
 from apache_beam.testing.util import assert_that, equal_to
 
 from refinery.transforms.core.document import RawDocument
+from refinery.transforms.read.read_sources import ReadSources
 from refinery.transforms.read.sources import (
     InputChanged,
     LimitParams,
-    ReadSources,
     ReadTask,
     SourceParams,
     plan_sources,
@@ -125,7 +125,7 @@ def test_paths_that_cannot_be_read_are_refused_in_one_line(tmp_path: Path) -> No
         (("none.warc",), "no file matches it"),
         (
             ("a.parquet.gz",),
-            r"source a: format: .*a.parquet.gz has an unknown ending, allowed are .warc, .*; or name a format",
+            r"source a: format: .*a.parquet.gz has an unknown ending, allowed are .csv, .*; or name a format",
         ),
         (("a.odd",), "a.odd has an unknown ending"),
         (("a.warc.wat.gz",), "is WAT: it holds links and headers, and no text; read the WARC or WET file"),

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
-from refinery.transforms.read.jsonl import HASHED, Line, read_lines
-from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.lines import HASHED, LINES, Line, read_lines
+from refinery.transforms.read.reader import COMPRESSION_LIBRARIES, Reader, Split
+from refinery.transforms.read.task import LimitParams, ReadTask
 
 HTML_ENDINGS = (".html", ".htm")
 
@@ -96,3 +97,27 @@ def paragraphs(lines: Iterator[Line], limit: int) -> Iterator[Line]:
             return
     if size:
         yield Line(offset, b"\n".join(pieces) if pieces else None, size - 1)
+
+
+def text_parts(task: ReadTask, split_bytes: int) -> int:
+    """As lines are cut, where lines are the documents."""
+    return LINES.count(task, split_bytes) if task.unit == "line" else 1
+
+
+def part_of_text(task: ReadTask, source: ByteSource, offset: int) -> ReadTask:
+    """The part that holds a line, where lines are the documents."""
+    return LINES.narrow(task, source, offset) if task.unit == "line" else task
+
+
+TEXT = Reader(
+    name="text",
+    version=1,
+    summary="the file, or with `unit: paragraph` or `unit: line` that much of it",
+    offset="byte in the decompressed file",
+    title="a text file",
+    endings=(".txt", *HTML_ENDINGS),
+    read=read_text,
+    split=Split(text_parts, part_of_text),
+    fields=("content", "unit"),
+    libraries=COMPRESSION_LIBRARIES,
+)

@@ -1,7 +1,7 @@
 """Parquet, whole or by ranges of row groups: tables with a text column, and the documents/ of an earlier run."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,9 @@ from refinery.loader.errors import FormatError
 from refinery.loader.parquet.pages import footer_bytes, measure_pages, read_footer
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
+from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.byte_source import ByteSource
+from refinery.transforms.read.explain import about_text_field, explain_other, listed, nearest_field
 from refinery.transforms.read.fields import (
     clean,
     document_of,
@@ -20,9 +22,10 @@ from refinery.transforms.read.fields import (
     named_fields,
     scalar_of,
 )
+from refinery.transforms.read.formats.jsonl import parse_json
 from refinery.transforms.read.held_ranges import HeldRanges
-from refinery.transforms.read.jsonl import parse_json
-from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.reader import NAMED, Reader, Split
+from refinery.transforms.read.task import LimitParams, ReadTask
 from refinery.transforms.read.values.arrow_values import values_of
 from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact
 from refinery.transforms.read.watched_file import WatchedFile
@@ -35,6 +38,15 @@ PAGES = 2  # times limits.max_decompressed_bytes that a page may take, and the r
 DAMAGED = -1
 ARROW_ERRORS = (OSError, ValueError, pa.ArrowException)
 MAX_CARRIED = 128  # characters of a note that an earlier run's documents bring along: an expression of several licences
+TEXTS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_null,
+)
 DOCUMENT_COLUMNS = ("text", "url", "source", "origin", "position", "meta")
 
 
@@ -280,3 +292,80 @@ def is_carried(key: str, value: object, task: ReadTask) -> bool:
 
 def size_of(text: Any) -> int:
     return len(text) if isinstance(text, bytes) else text_bytes(text) if isinstance(text, str) else 0
+
+
+def explain_parquet(task: ReadTask, source: ByteSource) -> str:
+    try:
+        schema = pq.ParquetFile(source.file).schema_arrow
+    except (OSError, ValueError):  # pyarrow's errors are subclasses of these
+        return explain_other(task, source)
+    columns = {field.name: f"{safe(field.name)} ({field.type})" for field in schema}
+    texts = [field.name for field in schema if any(is_text(_values(field.type)) for is_text in TEXTS)]
+    if task.format == "documents":
+        lacks = [name for name in DOCUMENT_COLUMNS if name not in columns]
+        return f"{task.path} is not documents/ of an earlier run: no column {lacks[0]}" if lacks else ""
+    if task.text_field in columns:
+        return "" if task.text_field in texts else f"{about_text_field(task)} holds no text: {columns[task.text_field]}"
+    if task.text_field.partition(".")[0] in columns:
+        return ""
+    return (
+        f"{about_text_field(task)} is not there, there are {listed(list(columns.values()))}{nearest_field(task, texts)}"
+    )
+
+
+def _values(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def row_group_parts(task: ReadTask, split_bytes: int) -> int:
+    """Parts of about `split_bytes` bytes. Those beyond the row groups are empty, which costs less than a look into
+    thousands of files before each start."""
+    return -(-task.size // split_bytes) if task.size > split_bytes else 1
+
+
+def part_of_row(task: ReadTask, source: ByteSource, row: int) -> ReadTask:
+    """The row group that holds a row. Raises OSError where the storage fails."""
+    try:
+        facts = pq.ParquetFile(source.file).metadata
+    except (OSError, ValueError):  # no Parquet: the reader says what is wrong
+        source.file.check()
+        return task
+    stop = 0
+    for group in range(facts.num_row_groups):
+        stop += facts.row_group(group).num_rows
+        if row < stop:
+            return replace(task, part=group, parts=facts.num_row_groups)
+    return task
+
+
+PARQUET = Reader(
+    name="parquet",
+    version=1,
+    summary="a row",
+    offset="row number",
+    title="a Parquet file",
+    endings=(".parquet",),
+    magic=(b"PAR1",),
+    compressed=False,
+    read=read_parquet,
+    split=Split(row_group_parts, part_of_row),
+    in_pieces=True,
+    named_fields=True,
+    fields=NAMED,
+    explain=explain_parquet,
+)
+DOCUMENTS = Reader(
+    name="documents",
+    version=1,
+    summary="a row of an earlier run's `work/documents/`",
+    offset="as it was in that run, whose source becomes meta `source`",
+    title="a Parquet file",
+    magic=(b"PAR1",),
+    compressed=False,
+    read=read_parquet,
+    split=Split(row_group_parts),
+    in_pieces=True,
+    named_fields=True,
+    keeps_origins=True,
+    explain=explain_parquet,
+)

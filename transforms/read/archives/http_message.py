@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from refinery.transforms.core.document import NO_META, Scalar
 from refinery.transforms.page_rights.page_notes import header_notes
+from refinery.transforms.read.archives.http_body import NoPage, decompress, message_content
 from refinery.transforms.read.http.fields import MAX_HEADER, content_type, media_type, parse_headers
 from refinery.transforms.read.http.media_sniffing import is_foreign, sniff
-from refinery.transforms.read.http_body import NoPage, decompress, message_content
 
 MAX_INTERIM = 8  # responses before the final one
 

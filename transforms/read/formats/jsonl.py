@@ -1,15 +1,9 @@
-"""JSON Lines, plain or compressed, whole or in parts.
-
-A file is a row of blocks of 1 MiB (decompressed), and a line belongs to the block in which it starts. A part of an
-uncompressed file owns neighbouring blocks and reads only those; part k of n of a compressed file inflates all of it
-and owns every n-th block from the k-th on, which balances without an index. Parts together give what one reader gives.
-"""
+"""JSON Lines: a line with a JSON object is a record. How files are cut into parts: lines.py."""
 
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -17,32 +11,30 @@ import orjson
 
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.read.byte_source import ByteSource, MemberStream
+from refinery.transforms.read.byte_source import ByteSource
+from refinery.transforms.read.explain import (
+    CARRIAGE_RETURNS,
+    HEAD,
+    NO_DOCUMENT,
+    about_text_field,
+    explain_other,
+    first_bytes,
+    is_utf16,
+    json_kind,
+    listed,
+    nearest_field,
+)
 from refinery.transforms.read.fields import document_of, is_utf8
-from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.lines import BOM, HASHED, LINES, Line, read_lines
+from refinery.transforms.read.reader import COMPRESSION_LIBRARIES, NAMED, Reader
+from refinery.transforms.read.task import LimitParams, ReadTask
 from refinery.transforms.read.values.inexact import Doubtful, Inexact, Literal, Written
 
-BLOCK = 1 << 20
-HASHED = 1 << 16  # bytes of a damaged line that make its hash
-BOM = b"\xef\xbb\xbf"
 PARSED = 4  # times limits.max_decompressed_bytes that a line's values may take, but
 PARSED_LEAST = 16 << 20  # this much always
 MAX_DEPTH = 64  # levels of lists and objects in a record
 MAX_DIGITS = 4000  # of an integer: Python refuses to read, or to write, more than 4,300
 _UNDECODED = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of a byte
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line without its newline, at byte `offset` of the decompressed file. `data` is None if it is over the limit.
-
-    `error` is set if the file breaks off in it: nothing follows.
-    """
-
-    offset: int
-    data: bytes | None
-    size: int
-    error: str = ""
 
 
 def read_jsonl(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[RawDocument | Skipped | Damaged]:
@@ -162,107 +154,64 @@ def is_shallow(value: Any) -> bool:
     return False
 
 
-def read_lines(source: ByteSource, task: ReadTask, limit: int) -> Iterator[Line]:
-    """The lines that belong to the task's part, in order."""
-    stream = MemberStream(source)
-    if task.parts == 1:
-        return split_lines(read_blocks(stream), 0, lambda block: True, limit)
-    if stream.magic:
-        return split_lines(read_blocks(stream), 0, lambda block: block % task.parts == task.part, limit)
-    blocks = -(-task.size // BLOCK)
-    first, stop = (blocks * part // task.parts for part in (task.part, task.part + 1))
-    source.file.sum_from(first * BLOCK, min(stop * BLOCK, task.size))
-    if task.part == task.parts - 1:
-        stop = 1 << 63  # whatever was appended since the planning
-    return split_range(source, first, stop, limit)
+def explain_json(task: ReadTask, source: ByteSource) -> str:
+    head = first_bytes(source)
+    if is_utf16(head):
+        return explain_other(task, source)
+    lines = head.split(b"\n")
+    first = next((line for line in lines if line.strip()), b"")
+    if b"\r" in first.strip() and parse_json(first.strip().split(b"\r")[0]) is not None:
+        return f"{task.path}: {CARRIAGE_RETURNS}"
+    value = parse_json(first)
+    if isinstance(value, dict):
+        if task.text_field in value or "." in task.text_field:
+            kind = type(value.get(task.text_field)).__name__ if task.text_field in value else ""
+            return (
+                ""
+                if kind in ("", "str", "NoneType")
+                else f"{about_text_field(task)} is {json_kind(kind)}, text is needed"
+            )
+        return f"{about_text_field(task)} is not there, there are {listed(list(value))}{nearest_field(task, value)}"
+    if head.lstrip().startswith(b"["):
+        return (
+            f"{task.path} is a JSON array, one JSON object a line is needed (JSON Lines): "
+            "`jq -c '.[]' FILE > FILE.jsonl` makes that of it"
+        )
+    if first.startswith(b"{"):
+        several = first.rstrip().endswith((b"{", b",", b"["))
+        if several:
+            return f"{task.path}: a JSON object over several lines, one object a line is needed"
+        is_whole = len(lines) > 1 or len(head) < HEAD
+        return f"{NO_DOCUMENT}; the first line is no JSON: {_json_problem(first)}" if is_whole else NO_DOCUMENT
+    if value is not None:
+        return f"{task.path}: its first line is {json_kind(type(value).__name__)}, one JSON object a line is needed"
+    return explain_other(task, source)
 
 
-def split_range(source: ByteSource, first: int, stop: int, limit: int) -> Iterator[Line]:
-    """The lines that start in blocks `first` to `stop` of an uncompressed file."""
-    at_line_start = first == 0 or source.head(first * BLOCK - 1, 1) == b"\n"
-    offsets = iter(range(first * BLOCK, 1 << 63, BLOCK))
-    blocks = iter(lambda: source.head(next(offsets), BLOCK), b"")
-    return split_lines(
-        ((block, "") for block in blocks), first, lambda block: first <= block < stop, limit, at_line_start, stop
-    )
+def _json_problem(line: bytes) -> str:
+    """What Python's reader says of a line that is no JSON, and where."""
+    try:
+        json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        return f"byte {error.start + 1} is not UTF-8"
+    except json.JSONDecodeError as error:
+        return f"column {error.colno}: {error.msg}"
+    except (ValueError, RecursionError):  # of enormous numbers and depths
+        pass
+    return "nested too deep, or with a number too long"
 
 
-def read_blocks(stream: MemberStream) -> Iterator[tuple[bytes, str]]:
-    """The decompressed file in blocks of 1 MiB, each with the error at its end, "" if none. Stops after an error."""
-    buffer = bytearray()
-    while data := stream.read():
-        buffer += data
-        while len(buffer) >= BLOCK:
-            yield bytes(buffer[:BLOCK]), ""
-            del buffer[:BLOCK]
-    if buffer or stream.broken:
-        yield bytes(buffer), stream.broken
-
-
-def split_lines(
-    blocks: Iterator[tuple[bytes, str]],
-    first: int,
-    owns: Callable[[int], bool],
-    limit: int,
-    at_line_start: bool = True,
-    stop: int = 1 << 63,
-) -> Iterator[Line]:
-    """The lines that start in a block of which `owns(number)` is true.
-
-    blocks: the file from block number `first` on. at_line_start: whether a line starts with the first byte. stop: the
-    first block in which no line is owned any more; it is read only to end the last line.
-    """
-    open_line = None if at_line_start else _OpenLine(0, False)  # the line that the next block goes on with
-    number = first - 1
-    for number, (block, error) in enumerate(blocks, first):
-        base = number * BLOCK
-        at = 0
-        if open_line:
-            at = block.find(b"\n") + 1
-            open_line.add(block[: at - 1] if at else block, limit)
-            if at:
-                if open_line.is_owned:
-                    yield open_line.line()
-                open_line = None
-        if not open_line:
-            if number >= stop:
-                return
-            is_owned = owns(number)
-            if is_owned:
-                lines = block[at:].split(b"\n") if at else block.split(b"\n")
-                for data in lines[:-1]:
-                    if data:
-                        yield Line(base + at, data if len(data) <= limit else None, len(data))
-                    at += len(data) + 1
-            else:
-                at = max(at, block.rfind(b"\n") + 1)
-            if at < len(block) or error:
-                open_line = _OpenLine(base + at, is_owned if at < BLOCK else owns(number + 1))
-                open_line.add(block[at:], limit)
-        if error:
-            if open_line and open_line.is_owned:
-                yield open_line.line(error)
-            return
-    if open_line and open_line.is_owned:
-        yield open_line.line()
-
-
-class _OpenLine:
-    """A line that goes on beyond its block; over the limit only its length is kept."""
-
-    def __init__(self, offset: int, is_owned: bool) -> None:
-        self.offset = offset
-        self.is_owned = is_owned
-        self.size = 0
-        self.pieces: list[bytes] = []
-
-    def add(self, piece: bytes, limit: int) -> None:
-        self.size += len(piece)
-        if self.size > limit:
-            self.pieces = []
-        elif self.is_owned:
-            self.pieces.append(piece)
-
-    def line(self, error: str = "") -> Line:
-        data = b"".join(self.pieces)
-        return Line(self.offset, data if len(data) == self.size else None, self.size, error)
+JSONL = Reader(
+    name="jsonl",
+    version=1,
+    summary="a line with a JSON object, in UTF-8; blank lines are none",
+    offset="byte in the decompressed file",
+    title="JSON Lines",
+    endings=(".jsonl", ".ndjson", ".json"),
+    read=read_jsonl,
+    split=LINES,
+    named_fields=True,
+    fields=NAMED,
+    libraries=("orjson", *COMPRESSION_LIBRARIES),
+    explain=explain_json,
+)

@@ -1,0 +1,113 @@
+"""What a reader is given: which file, or part of one, how its source is to be read, and within which sizes."""
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, Literal, Self
+
+import orjson
+from pydantic import Field, model_validator
+
+from refinery.transforms.core.document import hash64
+from refinery.transforms.core.params import Params, Positive
+from refinery.transforms.read.values.dialects import Dialect
+
+Content = Literal["auto", "html", "text"]
+
+
+class LimitParams(Params):
+    """Sizes above which a record is skipped as "too-large". A reader's memory stays under four times
+    max_decompressed_bytes."""
+
+    max_record_bytes: Positive = 10_000_000
+    """one document's raw content, decoded; larger ones are skipped as `too-large`"""
+    max_decompressed_bytes: Annotated[int, Field(ge=1, le=1 << 30)] = 64_000_000
+    """what may be held to get at it: a record of an archive, a line of JSONL, a layer of content encoding"""
+    max_meta_bytes: Positive = 65_536
+    """address and meta fields of a record of JSONL, Parquet or documents together, which are held for whole batches of
+    documents; above: `meta-too-large`"""
+    max_window_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 31)] = 1 << 27
+    """what a Zstandard file may ask for to look back into, beside the bound above; 2147483648 for dumps that were made
+    with `--long=31`; above: dead letter `WindowTooLarge`"""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.max_record_bytes > self.max_decompressed_bytes:
+            raise ValueError(
+                f"max_record_bytes: {self.max_record_bytes} given, 1 to max_decompressed_bytes is allowed"
+                f" ({self.max_decompressed_bytes})"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """A file, or part `part` of `parts` of it, and what a reader must know of its source. Travels as JSON bytes.
+
+    file_index: place of the file in the source's sorted listing. size: bytes of the whole file. cap: most documents
+    to take from this file, None for all. version: what a remote file's storage knows it by. own_meta: names that stages
+    note in meta, which no input may use; carried_meta: those of them that documents of an earlier run may bring along.
+    changed: when a local file was last written to, in nanoseconds; 0 if that is not known. crc32c: of all of the file,
+    in hexadecimal, where that was known before it is read. poison: worker processes died while they read it; it is one
+    dead letter, and not opened. moved: where the file is now, if it is no longer at `path`, under which its records are
+    known. options: those of a reader that has parameters of its own: an instance of their class in the reader's hands,
+    plain data on the way there.
+    """
+
+    path: str
+    format: str
+    source: str
+    file_index: int
+    size: int
+    part: int = 0
+    parts: int = 1
+    cap: int | None = None
+    sample: float = 1.0
+    seed: int = 0
+    content: Content = "auto"
+    text_field: str = "text"
+    url_field: str = "url"
+    date_field: str = "date"
+    id_field: str = ""
+    meta_fields: tuple[str, ...] = ()
+    own_meta: tuple[str, ...] = ()
+    carried_meta: tuple[str, ...] = ()
+    version: str = ""
+    unit: str = "file"
+    keep_truncated: bool = False
+    changed: int = 0
+    poison: bool = False
+    moved: str = ""
+    crc32c: str = ""
+    dialect: Dialect = "auto"
+    options: Any = field(default_factory=dict, hash=False)
+
+    @property
+    def place(self) -> str:
+        """Where the file is."""
+        return self.moved or self.path
+
+    @property
+    def share_bytes(self) -> int:
+        """Bytes of its share of the file."""
+        return self.size // max(1, self.parts)
+
+    def to_json(self) -> bytes:
+        plain = asdict(self)
+        if not plain["options"]:
+            del plain["options"]
+        return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)
+
+    @classmethod
+    def from_json(cls, data: bytes) -> "ReadTask":
+        task = cls(**orjson.loads(data))
+        own, carried = tuple(task.own_meta), tuple(task.carried_meta)
+        return replace(task, meta_fields=tuple(task.meta_fields), own_meta=own, carried_meta=carried)
+
+    def origin(self, offset: int) -> str:
+        return f"{self.path}@{offset}"
+
+    def position(self, offset: int) -> int:
+        return self.file_index << 40 | offset
+
+    def samples(self, origin: str) -> bool:
+        """Whether the record at `origin` belongs to the sample."""
+        return self.sample >= 1 or hash64("sample", self.seed, origin) < self.sample * 2**64
