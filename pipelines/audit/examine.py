@@ -19,8 +19,7 @@ from refinery.pipelines.audit.takedowns import REJECT_GONE, WORDS, believed, sta
 from refinery.pipelines.tracing.by_token import corpus_tokenizer, read_tokens, shard_path, without_ends
 from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.answers import Damaged, Skipped
-from refinery.transforms.core.document import Document, RawDocument
-from refinery.transforms.core.per_document import content_size
+from refinery.transforms.core.document import Document, RawDocument, content_size
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.plan import ReadTask
 from refinery.transforms.read.sources import read_task

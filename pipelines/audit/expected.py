@@ -15,8 +15,7 @@ from refinery.pipelines.audit.sample import DEAD, KEPT, REJECTED, Row
 from refinery.pipelines.tuning.try_document import CUTS, Step, Trial
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
-from refinery.transforms.core.document import COPIES, Document, RawDocument, hash64
-from refinery.transforms.core.per_document import content_bytes, content_size
+from refinery.transforms.core.document import COPIES, Document, RawDocument, content_bytes, content_size, hash64
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import EncodedDocument

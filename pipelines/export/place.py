@@ -1,6 +1,6 @@
 """Where an export goes: whose it is, its jobs, its manifest at the end, and what attempts left behind."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,25 +134,3 @@ class Place(WorkPlace):
         self.store.sweep()
         for folder in sorted({WORK, *(name.partition("/")[0] for name in superseded if "/" in name)}):
             self.store.prune(folder)
-
-
-def sum_sources(counts: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
-    """Source -> documents, tokens and bytes, summed."""
-    total: dict[str, dict[str, int]] = {}
-    for each in counts:
-        for source, values in each.items():
-            entry = total.setdefault(source, dict.fromkeys(values, 0))
-            for key, value in values.items():
-                entry[key] += value
-    return dict(sorted(total.items()))
-
-
-def file_entries(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What an export's manifest says of each of its files."""
-    parts = [part for name in ("shards", "leftover", "provenance") for part in manifest.get(name, [])]
-    return [*manifest["files"], *(part["file"] for part in parts)]
-
-
-def listed_files(manifest: Mapping[str, Any]) -> list[str]:
-    """Paths of these files."""
-    return [str(entry["path"]) for entry in file_entries(manifest)]

@@ -19,12 +19,12 @@ from refinery.transforms.core.document import (
     Drop,
     Finding,
     Scored,
+    content_size,
     hash64,
     listing_of,
     text_bytes,
 )
 from refinery.transforms.core.lane import AnyStage
-from refinery.transforms.core.per_document import content_size
 from refinery.transforms.core.prepared import Prepared, prepare_held, prepare_once
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.safe_text import printable

@@ -8,8 +8,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import input_digest
 from refinery.pipelines.tuning.try_document import Decision, Step, Trial
 from refinery.transforms.core.answers import Damaged, Skipped
-from refinery.transforms.core.document import Document, RawDocument
-from refinery.transforms.core.per_document import content_size
+from refinery.transforms.core.document import Document, RawDocument, content_size
 from refinery.transforms.filter.pii import PII
 from refinery.transforms.filter.secrets_stage import SecretRemains, SecretsParams, TooManySecrets, redact_text
 from refinery.transforms.read.at_origin import read_at

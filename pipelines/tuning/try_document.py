@@ -7,9 +7,8 @@ from typing import Any, cast
 
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.tuning.measured_rules import Reading, dropped_for, named_values, readings
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, listing_of
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, content_size, listing_of
 from refinery.transforms.core.lane import PHASES, AnyStage
-from refinery.transforms.core.per_document import content_size
 from refinery.transforms.core.prepared import Prepared, prepare_once
 from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES
 from refinery.transforms.dedup.cut_lines import LINES

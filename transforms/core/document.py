@@ -155,3 +155,18 @@ def hash64(*parts: str | bytes | int) -> int:
         digest.update(len(data).to_bytes(4, "little"))
         digest.update(data)
     return int.from_bytes(digest.digest(), "big")
+
+
+def content_bytes(doc: Any) -> bytes:
+    """The bytes of a document's text or raw content."""
+    content = doc.text if isinstance(doc, Document) else doc.content if isinstance(doc, RawDocument) else b""
+    return content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+
+
+def content_size(doc: Any) -> int:
+    """Bytes of a document's text (UTF-8) or raw content; of an encoded document, the bytes of the text it came from."""
+    if isinstance(doc, Document):
+        return text_bytes(doc.text)
+    if isinstance(doc, RawDocument):
+        return len(doc.content) if isinstance(doc.content, bytes) else text_bytes(doc.content)
+    return int(doc.text_bytes)

@@ -27,9 +27,10 @@ from refinery.transforms.core.document import (
     Finding,
     RawDocument,
     Scored,
+    content_bytes,
+    content_size,
     hash64,
     listing_of,
-    text_bytes,
 )
 from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.prepared import HeldFiles, prepare_held, prepare_once
@@ -255,21 +256,6 @@ def out_of_memory(stage: str, place: str) -> MemoryError:
         f"{stage}: out of memory at {printable(place)}; give the workers more, run fewer of them (--workers), or lower "
         "limits.max_decompressed_bytes"
     )
-
-
-def content_bytes(doc: Any) -> bytes:
-    """The bytes of a document's text or raw content."""
-    content = doc.text if isinstance(doc, Document) else doc.content if isinstance(doc, RawDocument) else b""
-    return content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-
-
-def content_size(doc: Any) -> int:
-    """Bytes of a document's text (UTF-8) or raw content; of an encoded document, the bytes of the text it came from."""
-    if isinstance(doc, Document):
-        return text_bytes(doc.text)
-    if isinstance(doc, RawDocument):
-        return len(doc.content) if isinstance(doc.content, bytes) else text_bytes(doc.content)
-    return int(doc.text_bytes)
 
 
 @dataclass
