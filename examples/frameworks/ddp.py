@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from common import SeenLog, Tiny, arguments, shape_of, summed_loss, vocabulary
+from common import SeenLog, Tiny, arguments, leave, shape_of, summed_loss, vocabulary
 from refinery.loader.torch.adapter import build_dataloader
 
 
@@ -37,6 +37,7 @@ def main() -> None:
     if dist.get_rank() == 0:
         torch.save({"model": model.state_dict(), "loader": loader.state_dict(), "step": step}, path)
     dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

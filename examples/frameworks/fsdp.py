@@ -16,7 +16,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
-from common import SeenLog, Tiny, arguments, shape_of, summed_loss, vocabulary
+from common import SeenLog, Tiny, arguments, leave, shape_of, summed_loss, vocabulary
 from refinery.loader.torch.adapter import build_dataloader
 
 
@@ -49,6 +49,7 @@ def main() -> None:
             break
     dcp.save({"model": get_model_state_dict(model), "loader": loader}, checkpoint_id=path)
     dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

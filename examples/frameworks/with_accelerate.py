@@ -7,7 +7,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import send_to_device
 
-from common import SeenLog, Tiny, arguments, shape_of, summed_loss, vocabulary
+from common import SeenLog, Tiny, arguments, leave, shape_of, summed_loss, vocabulary
 from refinery.loader.torch.adapter import build_dataloader
 
 
@@ -35,6 +35,7 @@ def main() -> None:
             break
     accelerator.save_state(str(path))
     accelerator.end_training()
+    leave()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from common import SeenLog, Tiny, arguments, shape_of, summed_loss, vocabulary
+from common import SeenLog, Tiny, arguments, leave, shape_of, summed_loss, vocabulary
 from refinery.loader.torch.adapter import TokenLoader, build_dataloader
 
 
@@ -76,6 +76,7 @@ def main() -> None:
     model = LitTiny(vocabulary(args.corpus), args)
     trainer.fit(model, datamodule=CorpusModule(args), ckpt_path=path if path.exists() else None)
     print("validated batches:", len(model.validations))
+    leave()
 
 
 if __name__ == "__main__":

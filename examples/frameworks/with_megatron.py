@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from megatron.core import parallel_state
 
-from common import SeenLog, Tiny, arguments, shape_of, summed_loss, vocabulary
+from common import SeenLog, Tiny, arguments, leave, shape_of, summed_loss, vocabulary
 from refinery.loader.torch.adapter import TokenLoader, build_dataloader
 
 
@@ -53,6 +53,7 @@ def main() -> None:
     if dist.get_rank() == 0:
         torch.save(loader.state_dict(), path)
     dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

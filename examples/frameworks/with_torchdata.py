@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-from common import SeenLog, Tiny, arguments, shape_of, summed_loss, vocabulary
+from common import SeenLog, Tiny, arguments, leave, shape_of, summed_loss, vocabulary
 from refinery.loader.torch.adapter import TokenDataset
 
 
@@ -29,6 +29,7 @@ def main() -> None:
             torch.save(loader.state_dict(), path)
             break
     dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

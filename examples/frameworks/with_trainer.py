@@ -10,7 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
-from common import SeenLog, arguments, shape_of, vocabulary
+from common import SeenLog, arguments, leave, shape_of, vocabulary
 from refinery.loader.torch.adapter import build_dataloader
 from refinery.loader.torch.trainer import CorpusLoaders
 
@@ -61,7 +61,8 @@ def main() -> None:
         trainer.add_callback(StopAt(args.stop_at))
     trainer.train(resume_from_checkpoint=get_last_checkpoint(args.output) if Path(args.output).exists() else None)
     print("evaluations:", [line["eval_loss"] for line in trainer.state.log_history if "eval_loss" in line])
-    trainer.accelerator.end_training()  # else a thread of the process group may outlive it: "terminate called ..."
+    trainer.accelerator.end_training()
+    leave()
 
 
 if __name__ == "__main__":

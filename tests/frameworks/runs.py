@@ -5,10 +5,14 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from subprocess import Popen
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import numpy as np
 
@@ -17,6 +21,7 @@ from tests.frameworks.conftest import TOKENS
 ROOT = Path(__file__).parents[2]
 PAD = 1999  # the corpus' EOS, which no document has
 S, B, IGNORE = 32, 2, -100
+SECONDS = 250  # that all processes of an example may take
 
 
 def launch(example: str, corpus: Path, output: Path, *more: str, processes: int = 2) -> str:
@@ -32,17 +37,32 @@ def launch(example: str, corpus: Path, output: Path, *more: str, processes: int 
 
 
 def run_all(command: list[str], environments: list[dict[str, str]]) -> str:
-    """Run a command once with each environment, at once; returns what the runs printed. The first to fail ends all."""
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    running = [subprocess.Popen(command, env=environment(**each), **pipes) for each in environments]
-    try:
-        return "".join(finish(process) for process in running)
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
+    """Run a command once with each environment, at once; returns what the runs printed. The first to fail ends all:
+    what the others wait for may never come."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(TemporaryFile()) for _ in environments]
+        running = []
+        for each, file in zip(environments, files, strict=True):
+            running.append(Popen(command, env=environment(**each), stdout=file, stderr=subprocess.STDOUT))
+            stack.callback(running[-1].wait)
+            stack.callback(running[-1].kill)
+        deadline = time.monotonic() + SECONDS
+        while any(process.poll() is None for process in running) and time.monotonic() < deadline:
+            if any(process.returncode for process in running):
+                break
+            time.sleep(0.05)
+        codes = [process.returncode for process in running]  # None of one that still runs
+        texts = [_printed(file) for file in files]
+    assert not any(codes) and None not in codes, "".join(
+        f"--- process {index}: exit status {code}\n{text}"
+        for index, (code, text) in enumerate(zip(codes, texts, strict=True))
+    )
+    return "".join(texts)
+
+
+def _printed(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -50,7 +70,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def finish(process: "subprocess.Popen[bytes]") -> str:
-    text = process.communicate(timeout=250)[0].decode()
+    text = process.communicate(timeout=SECONDS)[0].decode()
     assert process.returncode == 0, text
     return text
 
