@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from refinery.loader.corpus.corpus import Corpus
     from refinery.loader.errors import CorruptObject, CorruptShard, FormatError
     from refinery.loader.lengths.stages import LengthStage
     from refinery.loader.order.mix_params import MixParams, MixStage
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from refinery.loader.remote.blocks import RemoteParams
     from refinery.loader.storage.fetch import FetchError, FetchParams
     from refinery.loader.storage.store import StorageError
-    from refinery.loader.stream.corpus import Corpus
     from refinery.loader.stream.fill_in_middle import FillInMiddleParams
     from refinery.loader.stream.node import NodeStream
     from refinery.loader.stream.state import StateError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "BestFitParams": "packing.packing",
-    "Corpus": "stream.corpus",
+    "Corpus": "corpus.corpus",
     "CorruptObject": "errors",
     "CorruptShard": "errors",
     "DecodedParams": "packed.decoded_cache",

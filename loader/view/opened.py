@@ -1,13 +1,13 @@
 """A corpus as a stream reads it: its shards, its domains and where their bytes are. A view (opened_view.py) is one."""
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.indexed import Index
-from refinery.loader.format.manifest import Manifest, ShardEntry, load_manifest
+from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.format.shard_list import as_shards
 from refinery.loader.order.arrays import I64
@@ -24,8 +24,8 @@ from refinery.loader.tokens.token_source import TokenSource, open_token_source
 Weights = Mapping[str, float] | Sequence[MixStage] | MixParams
 
 
-class OpenedCorpus:
-    """The corpus at `store`. manifest; sha256: of its bytes. tokenizer_store: what its `files` are in.
+class OpenedCorpus(Corpus):
+    """The corpus at `store`, for streams. tokenizer_store: what its `files` are in.
 
     Shards are numbered as `choose` returned them. Raises as `load_manifest`.
     """
@@ -33,10 +33,8 @@ class OpenedCorpus:
     is_view = False
 
     def __init__(self, store: Store) -> None:
-        self.store = self.tokenizer_store = store
-        self.manifest: Manifest
-        self.manifest, data = load_manifest(store)
-        self.sha256 = hashlib.sha256(data).hexdigest()
+        super().__init__(store)
+        self.tokenizer_store = store
 
     @property
     def is_remote(self) -> bool:

@@ -25,7 +25,7 @@ from refinery.pipelines.audit.removals import Spill, Survivor, problem_of, survi
 from refinery.pipelines.audit.sample import Buckets, PublishedFile, Row, Sample, chosen_rows, file_of, published_files
 from refinery.pipelines.audit.takedowns import believed
 from refinery.pipelines.audit.verdict import Verdict
-from refinery.pipelines.tracing.scan import scan
+from refinery.pipelines.corpus.scan import scan
 from refinery.pipelines.tuning.try_document import CUTS, Trial
 from refinery.transforms.core.document import Document, hash64
 from refinery.transforms.core.lane import PHASES, AnyStage

@@ -16,7 +16,7 @@ from refinery.pipelines.audit.recorded import AuditedRun
 from refinery.pipelines.audit.removals import Spill, features_of
 from refinery.pipelines.audit.sample import DEAD, KEPT, POISON, REJECTED, REMOVED, TAKEN, Buckets, Row, Sample, file_of
 from refinery.pipelines.audit.takedowns import REJECT_GONE, WORDS, believed, stage_of_taken
-from refinery.pipelines.tracing.by_token import corpus_tokenizer, read_tokens, shard_path, without_ends
+from refinery.pipelines.corpus.shard_tokens import corpus_tokenizer, read_tokens, shard_path, without_ends
 from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import Document, RawDocument, content_size
@@ -44,7 +44,7 @@ class Examiner:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        return corpus_tokenizer(self.run.store, self.run.manifest)
+        return corpus_tokenizer(self.run.corpus)
 
     def file(self, task: ReadTask) -> Outcome:
         """All records of a task. Raises OSError where it cannot be read."""
@@ -144,7 +144,7 @@ class Examiner:
         shard = self.shards[row["shard"]]
         if start < 0 or start + count > shard.tokens:
             return np.empty(0, np.int64)
-        return read_tokens(self.run.store, self.run.manifest, shard, start, start + count)
+        return read_tokens(self.run.corpus, shard, start, start + count)
 
     def _is_part(self, expected: Expected, row: Row) -> bool:
         """Whether the published text is what is left of the expected one where parts are cut out, and all else about

@@ -1,6 +1,5 @@
 """The run that is audited, from its published files, and the inputs where the auditor has them."""
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,11 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import RUN, FileEntry, Manifest, load_manifest, unseal
-from refinery.loader.format.provenance import ADOPTED
+from refinery.loader.format.manifest import RUN, FileEntry, Manifest, unseal
 from refinery.loader.format.shard_files import read_file
-from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, size_and_crc32c
 from refinery.pipelines.inputs_read.published import INPUTS, parse_inputs
 from refinery.pipelines.recipe.load_recipe import load_recipe, recorded_recipe
@@ -51,6 +49,7 @@ class AuditedRun:
     """
 
     asked: Asked
+    corpus: Corpus = field(init=False)
     store: Store = field(init=False)
     manifest: Manifest = field(init=False)
     digest: str = field(init=False)
@@ -67,10 +66,9 @@ class AuditedRun:
             ) from None
 
     def _read(self) -> None:
-        self.store = open_store(self.asked.prefix)
-        self.manifest, data = load_manifest(self.store)
-        self.digest = hashlib.sha256(data).hexdigest()
-        if self.manifest.lane == ADOPTED:
+        self.corpus = Corpus(self.asked.prefix)
+        self.store, self.manifest, self.digest = self.corpus.store, self.corpus.manifest, self.corpus.sha256
+        if self.corpus.is_adopted:
             raise ValueError(f"{self.asked.prefix} was adopted from files of another tool: nobody recorded its inputs")
         self.run = unseal(read_file(self.store, self._listed(RUN)), self.store.url(RUN))
         for what, ours in (("recipe", self.manifest.recipe), ("fingerprint", self.manifest.fingerprint)):

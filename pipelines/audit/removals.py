@@ -15,8 +15,8 @@ from refinery.loader.format.removals import REFERENCE, URL_DUPLICATE
 from refinery.pipelines.audit.outcome import Later
 from refinery.pipelines.audit.recorded import AuditedRun
 from refinery.pipelines.audit.sample import Row
+from refinery.pipelines.corpus.find_rows import Wanted, find_kept, find_removed
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.tracing.lookup import Wanted, find_kept, find_removed
 from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.safe_text import printable
@@ -131,7 +131,7 @@ def _survivors(
     ids = frozenset(bytes.fromhex(row["kept_id"]) for row in rows if not row["scope"].startswith(REFERENCE))
     found: dict[str, Survivor] = {}
     at: dict[tuple[str, bytes], Survivor] = {}  # by address too
-    for _, _, row in find_kept(run.store, run.manifest, Wanted(id=ids)):
+    for _, _, row in find_kept(run.corpus, Wanted(id=ids)):
         survivor = Survivor(row["source"], row["origin"], True)
         found[row["id"].hex()] = at[row["id"].hex(), address_hash(row["url"])] = survivor
     rest = {id_ for id_ in ids if id_.hex() not in found}
@@ -140,7 +140,7 @@ def _survivors(
         for row in rows
         if row["reason"] == URL_DUPLICATE and (row["kept_id"], address_hash(row["url"])) not in at
     }
-    for row in find_removed(run.store, run.manifest, Wanted(id=frozenset(rest))):
+    for row in find_removed(run.corpus, Wanted(id=frozenset(rest))):
         survivor = Survivor(row["source"], row["origin"], False)
         if row["reason"] != URL_DUPLICATE:
             at.setdefault((row["id"].hex(), address_hash(row["url"])), survivor)

@@ -15,8 +15,8 @@ from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.loader.format.takedown import REMOVED_SCHEMA, REPLACED
 from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.store import Store
-from refinery.pipelines.tracing.by_token import shard_path
-from refinery.pipelines.tracing.lookup import damage_named
+from refinery.pipelines.corpus.find_rows import damage_named
+from refinery.pipelines.corpus.shard_tokens import shard_path
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.job.report import DEAD_SCHEMA, REJECT_SCHEMA

@@ -74,7 +74,7 @@ def show_command(args: argparse.Namespace, say: Callable[[str], None]) -> bool:
     if not queries:
         raise ValueError("nothing to show: give --url, --id, --origin or --token; `refinery sample` draws documents")
     texts = Texts(args.prefix, args.recipe, args.work)
-    found = trace(args.prefix, queries, args.work, progress, texts.manifest)
+    found = trace(args.prefix, queries, args.work, progress, texts.corpus)
     lines = (
         raw_texts(found, texts)
         if args.raw

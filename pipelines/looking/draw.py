@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate, count
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.manifest import Manifest
-from refinery.loader.parquet.guarded import GuardedFile
-from refinery.loader.storage.store import Store
+from refinery.pipelines.corpus.find_rows import Row, damage_named
+from refinery.pipelines.corpus.scan import Say, scan, silent
+from refinery.pipelines.corpus.shard_tokens import read_row
 from refinery.pipelines.tracing.answers import Doc, Kept, Rejected
-from refinery.pipelines.tracing.by_token import read_row
-from refinery.pipelines.tracing.lookup import Row, damage_named
-from refinery.pipelines.tracing.scan import Say, scan, silent
 from refinery.pipelines.tracing.trace_documents import kept_answer
 from refinery.transforms.core.document import hash64
 
@@ -21,9 +20,10 @@ ROWS = 4096
 LISTED = 12  # stages and reasons that a message names
 
 
-def draw_kept(store: Store, manifest: Manifest, number: int, seed: int) -> Iterator[Kept]:
+def draw_kept(corpus: Corpus, number: int, seed: int) -> Iterator[Kept]:
     """That many documents of all shards, each as likely as any other, in the order in which they were drawn; all where
     there are no more. Cost: the manifest's counts, and a row group of provenance for each."""
+    manifest = corpus.manifest
     ends = list(accumulate(shard.documents for shard in manifest.shards))
     total = ends[-1] if ends else 0
     drawn: dict[int, None] = {}
@@ -37,17 +37,17 @@ def draw_kept(store: Store, manifest: Manifest, number: int, seed: int) -> Itera
         at = bisect_right(ends, place)
         shard = manifest.shards[at]
         document = place - (ends[at] - shard.documents)
-        yield kept_answer(manifest, shard, document, read_row(store, manifest, shard, document))
+        yield kept_answer(manifest, shard, document, read_row(corpus, shard, document))
 
 
 def draw_rejected(
-    store: Store, manifest: Manifest, stage: str, reason: str, number: int, seed: int, say: Say = silent
+    corpus: Corpus, stage: str, reason: str, number: int, seed: int, say: Say = silent
 ) -> list[tuple[Rejected, str]]:
     """That many of what rejects/ lists of a stage and a reason ("": of any), each with its excerpt ("": none).
 
     Raises ValueError that says what there is, where nothing was dropped for that. Cost: one pass over rejects/.
     """
-    dropped = dropped_counts(manifest)
+    dropped = dropped_counts(corpus.manifest)
     asked = {key: n for key, n in dropped.items() if stage in ("", key[0]) and reason in ("", key[1])}
     if not asked:
         there = ", ".join(f"{s} {r} ({n:,})" for (s, r), n in dropped.most_common(LISTED))
@@ -55,8 +55,7 @@ def draw_rejected(
         raise ValueError(f"{what!a}: no stage dropped a document for that; the most were dropped by: {there or 'none'}")
 
     def look(path: str) -> list[tuple[int, Row]]:
-        with damage_named(store.url(path)), store.open(path) as stream:
-            file = GuardedFile(stream, store.url(path))
+        with damage_named(corpus.store.url(path)), corpus.parquet(path) as file:
             columns = [name for name in COLUMNS if name in file.schema_arrow.names]
             found = (
                 (hash64("look", seed, row["stage"], row["reason"], row["origin"]), row)
@@ -66,7 +65,7 @@ def draw_rejected(
             )
             return heapq.nsmallest(number, found, key=lambda pair: (pair[0], pair[1]["origin"]))
 
-    paths = [file.path for file in manifest.files if file.path.startswith("rejects/")]
+    paths = [file.path for file in corpus.files("rejects")]
     every = [pair for some in scan(look, paths, "files of rejects/", say) for pair in some]
     best = heapq.nsmallest(number, every, key=lambda pair: (pair[0], pair[1]["origin"]))
     return [(_rejected(row), row.get("excerpt") or "") for _, row in best]

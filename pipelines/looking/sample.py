@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refinery.loader.format.removals import REASONS
+from refinery.pipelines.corpus.scan import Say
 from refinery.pipelines.looking.draw import draw_kept, draw_rejected, dropped_counts
 from refinery.pipelines.looking.show import RULE
 from refinery.pipelines.looking.texts import Text, Texts
 from refinery.pipelines.tracing.answers import Kept, Query, Rejected, Replayed
-from refinery.pipelines.tracing.scan import Say
 from refinery.pipelines.tracing.trace_text import answer_lines
 from refinery.pipelines.tuning.decision_text import decision_lines
 from refinery.pipelines.tuning.try_document import Decision
@@ -33,7 +33,7 @@ class Sampled:
 
 def sample_kept(texts: Texts, number: int, seed: int, measure: bool) -> Iterator[Sampled]:
     """Documents of the corpus. measure: judged again, for what every rule measured."""
-    for kept in draw_kept(texts.store, texts.manifest, number, seed):
+    for kept in draw_kept(texts.corpus, number, seed):
         found = texts.run.replay(kept.doc)[0] if measure else None
         yield Sampled(kept, texts.kept(kept), found.decisions if found else ())
 
@@ -43,7 +43,7 @@ def sample_rejected(
 ) -> Iterator[Sampled]:
     """Documents that a stage dropped, from the sample in rejects/. replay: judged again, for what the rule measured and
     for more of the text than the excerpt."""
-    for rejected, excerpt in draw_rejected(texts.store, texts.manifest, stage, reason, number, seed, say):
+    for rejected, excerpt in draw_rejected(texts.corpus, stage, reason, number, seed, say):
         text = (
             texts.lost(rejected.doc) if replay else Text("", "", problem="--no-replay: its record was not read again")
         )
@@ -59,14 +59,14 @@ def sample_rejected(
 
 def nothing_line(texts: Texts, stage: str, reason: str) -> str:
     """Why there is nothing to read."""
-    dropped = dropped_counts(texts.manifest)
+    dropped = dropped_counts(texts.corpus.manifest)
     total = sum(n for (s, r), n in dropped.items() if stage in ("", s) and reason in ("", r))
     reasons = {r for s, r in dropped if stage in ("", s) and reason in ("", r)}
     if reasons <= {OVER_TARGET}:
         return f"{total:,} documents were cut at the target of their source, which rejects/ never lists"
     if reasons <= set(REASONS):
         return f"{total:,} duplicates, which removals/ lists; `refinery trace` and `show` say what was kept instead"
-    rejects = texts.manifest.recipe.get("rejects")
+    rejects = texts.corpus.manifest.recipe.get("rejects")
     rate = rejects.get("rate") if isinstance(rejects, dict) else None
     return f"{total:,} documents were dropped for that, none is listed in rejects/: rejects.rate is {rate}"
 

@@ -41,10 +41,10 @@ def show_lines(found: Trace, texts: Texts, tokens: bool) -> Iterator[str]:
 
 def token_lines(text: Text, texts: Texts) -> Iterator[str]:
     """Place, id and piece of every token, BOS and EOS too."""
-    special = texts.manifest.tokenizer
+    special = texts.corpus.manifest.tokenizer
     names = {special.bos_id: "(BOS)", special.eos_id: "(EOS)"}
     for place, id_ in enumerate(text.ids):
-        piece = names[id_] if id_ in names else quoted(texts.tokenizer.decode([id_]))
+        piece = names[id_] if id_ in names else quoted(texts.corpus.tokenizer.decode([id_]))
         yield f"{place:>8}{id_:>9}  {piece}"
 
 

@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from refinery.loader.format.manifest import Manifest, ShardEntry, read_manifest
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.corpus.find_rows import Wanted, find_rows
+from refinery.pipelines.corpus.published import PublishedCorpus
+from refinery.pipelines.corpus.shard_tokens import read_tokens
 from refinery.pipelines.run.phases import read_phase
 from refinery.pipelines.tracing.answers import Doc, Kept
-from refinery.pipelines.tracing.by_token import corpus_tokenizer, read_tokens, shard_path, without_ends
-from refinery.pipelines.tracing.lookup import Wanted, find_rows
 from refinery.pipelines.tracing.recorded_run import RecordedRun
 from refinery.pipelines.tuning.replay import fit_to_read
 from refinery.pipelines.tuning.try_document import Decision
 from refinery.transforms.core.document import Document
-from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 AS_PUBLISHED = "as published: decoded from its tokens"
 COLUMNS = ("id", "url", "source", "origin", "text")
@@ -39,19 +38,7 @@ class Texts:
 
     def __init__(self, prefix: str, recipe: str = "", work: str = "") -> None:
         self.prefix, self.recipe, self.work = prefix, recipe, work or f"{prefix.rstrip('/')}/work"
-        self.store = open_store(prefix)
-
-    @cached_property
-    def manifest(self) -> Manifest:
-        return read_manifest(self.store)
-
-    @cached_property
-    def tokenizer(self) -> Tokenizer:
-        return corpus_tokenizer(self.store, self.manifest)
-
-    @cached_property
-    def shards(self) -> dict[str, ShardEntry]:
-        return {shard_path(shard): shard for shard in self.manifest.shards}
+        self.corpus = PublishedCorpus(prefix)
 
     @cached_property
     def run(self) -> RecordedRun:
@@ -59,10 +46,10 @@ class Texts:
 
     def kept(self, kept: Kept) -> Text:
         """Of a document of the corpus. Cost: its tokens, by one read of a range of the shard's file."""
-        shard, start = self.shards[kept.shard], kept.token_offset
-        ids = read_tokens(self.store, self.manifest, shard, start, start + kept.token_count)
-        what = AS_PUBLISHED if self.tokenizer.lossless else NORMALISED
-        return Text(self.tokenizer.decode(without_ends(self.manifest, ids)), what, tuple(ids.tolist()))
+        shard, start = self.corpus.shard(kept.shard), kept.token_offset
+        ids = read_tokens(self.corpus, shard, start, start + kept.token_count)
+        what = AS_PUBLISHED if self.corpus.tokenizer.lossless else NORMALISED
+        return Text(self.corpus.decode(ids), what, tuple(ids.tolist()))
 
     def lost(self, doc: Doc) -> Text:
         """Of a document that is not in the corpus. Cost: that of a replay; where its record is gone, a pass over the

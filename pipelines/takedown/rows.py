@@ -14,7 +14,7 @@ from refinery.loader.format.removals import REFERENCE, REMOVALS_SCHEMA, URL_DUPL
 from refinery.loader.format.takedown import KEPT
 from refinery.loader.parquet.batches import stored_batches
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.placement import Plan, read_plan
+from refinery.pipelines.corpus.placement import Plan, read_plan
 from refinery.pipelines.takedown.request import KEY
 
 Row = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.removals import URL_DUPLICATE
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.placement import Plan
+from refinery.pipelines.corpus.placement import Plan
 from refinery.pipelines.takedown.decide import Decision
 from refinery.pipelines.takedown.fates import Demoted, Lost, Outcome, Recount, Reinstated
 from refinery.pipelines.takedown.rewrite import ShardChange, ShardPlace

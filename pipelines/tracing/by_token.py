@@ -1,29 +1,13 @@
 """The document that a token of a shard is in, and its text, from one row group and one range of bytes."""
 
-from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-
-from refinery.loader.errors import FormatError
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.manifest import Manifest, ShardEntry
-from refinery.loader.format.provenance import provenance_schema
-from refinery.loader.format.shard_files import read_file
-from refinery.loader.parquet.guarded import GuardedFile
-from refinery.loader.storage.store import Store
+from refinery.pipelines.corpus.find_rows import Row
+from refinery.pipelines.corpus.shard_tokens import corpus_tokenizer, read_tokens, shard_path
 from refinery.pipelines.tracing.answers import SHOWN, Around
-from refinery.pipelines.tracing.lookup import Row, damage_named
-from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
-from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 AROUND = 40  # tokens on each side
 LISTED = 5  # shards that a message names
-
-
-def shard_path(shard: ShardEntry) -> str:
-    """The shard's name: the path of its files without suffix."""
-    return shard.bin.path.removesuffix(".bin")
 
 
 def find_shard(manifest: Manifest, name: str) -> ShardEntry:
@@ -41,91 +25,10 @@ def find_shard(manifest: Manifest, name: str) -> ShardEntry:
     raise ValueError(f"--token {name[:SHOWN]!a}: {what}; its {len(manifest.shards):,} shards are named like {names}")
 
 
-def find_token(store: Store, manifest: Manifest, shard: ShardEntry, offset: int) -> tuple[int, Row]:
-    """(number, provenance row) of the document with token `offset` of the shard.
-
-    Cost: the column of offsets in one row group, and that row. Raises ValueError for an offset that the shard does not
-    have, FormatError where its provenance does not say whose it is.
-    """
-    if not offset < shard.tokens:
-        raise ValueError(
-            f"--token {shard_path(shard)}:{offset}: the shard has {shard.tokens:,} tokens, 0 to {shard.tokens - 1} "
-            "are allowed"
-        )
-    columns = [name for name in provenance_schema(manifest.columns).names if name != "meta"]
-    path = shard.provenance.path
-    with damage_named(store.url(path)), store.open(path) as stream:
-        file = GuardedFile(stream, store.url(path))
-        for first, group in _groups(file, offset):
-            offsets = file.read_row_group(group, columns=["token_offset"], use_threads=False)["token_offset"].to_numpy()
-            row = int(np.searchsorted(offsets, offset, "right")) - 1  # the last: those before it may have no tokens
-            if row >= 0:
-                found = file.read_row_group(group, columns=columns, use_threads=False).slice(row, 1).to_pylist()[0]
-                if found["token_offset"] <= offset < found["token_offset"] + found["token_count"]:
-                    return first + row, found
-    raise FormatError(f"{store.url(path)}: no document has token {offset}: damaged; refinery verify says what is")
-
-
-def _groups(file: GuardedFile, offset: int) -> Iterator[tuple[int, int]]:
-    """(first row, number) of the row groups that may hold it, the last first."""
-    firsts, start = [], 0
-    for group in range(file.metadata.num_row_groups):
-        facts = file.metadata.row_group(group)
-        chunks = (facts.column(i) for i in range(facts.num_columns))
-        statistics = next((c.statistics for c in chunks if c.path_in_schema == "token_offset"), None)
-        if statistics is None or not statistics.has_min_max or statistics.min <= offset:
-            firsts.append((start, group))
-        start += facts.num_rows
-    return reversed(firsts)
-
-
-def read_row(store: Store, manifest: Manifest, shard: ShardEntry, number: int) -> Row:
-    """The provenance row of document `number` of the shard. Cost: its row group."""
-    columns = [name for name in provenance_schema(manifest.columns).names if name != "meta"]
-    path = shard.provenance.path
-    with damage_named(store.url(path)), store.open(path) as stream:
-        file = GuardedFile(stream, store.url(path))
-        for group in range(file.metadata.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
-            if number < rows:
-                table = file.read_row_group(group, columns=columns, use_threads=False)
-                row: Row = table.slice(number, 1).to_pylist()[0]
-                return row
-            number -= rows
-    raise FormatError(f"{store.url(path)}: fewer rows than documents: damaged; refinery verify says what is")
-
-
-def read_tokens(store: Store, manifest: Manifest, shard: ShardEntry, start: int, stop: int) -> npt.NDArray[Any]:
-    """Tokens [start, stop) of a shard, int64. Cost: their bytes. Raises FormatError where the file ends before."""
-    dtype = np.dtype(manifest.dtype).newbyteorder("<")
-    data = store.read(shard.bin.path, start * dtype.itemsize, (stop - start) * dtype.itemsize)
-    if len(data) != (stop - start) * dtype.itemsize:
-        raise FormatError(
-            f"{store.url(shard.bin.path)}: ends before token {stop}: damaged; refinery verify says what is"
-        )
-    return np.frombuffer(data, dtype).astype(np.int64)
-
-
-def corpus_tokenizer(store: Store, manifest: Manifest) -> Tokenizer:
-    """The tokenizer in the corpus. Raises ValueError or FormatError where it is damaged."""
-    path = manifest.tokenizer.path
-    entry = next((file for file in manifest.files if file.path == path), None)
-    if entry is None:
-        raise FormatError(f"{store.url(path)}: not listed in the manifest; refinery verify says what is damaged")
-    return load_tokenizer_bytes(read_file(store, entry), path)
-
-
-def without_ends(manifest: Manifest, ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A document's tokens without BOS and EOS."""
-    special = manifest.tokenizer
-    start = int(len(ids) > 0 and ids[0] == special.bos_id)
-    return ids[start : len(ids) - int(len(ids) > start and ids[-1] == special.eos_id)]
-
-
-def text_around(store: Store, manifest: Manifest, shard: ShardEntry, row: Row, offset: int) -> Around:
+def text_around(corpus: Corpus, shard: ShardEntry, row: Row, offset: int) -> Around:
     """The text of a token and of up to AROUND others of its document on each side."""
     first, end = row["token_offset"], row["token_offset"] + row["token_count"]
     start, stop = max(first, offset - AROUND), min(end, offset + 1 + AROUND)
-    ids = read_tokens(store, manifest, shard, start, stop)
-    decode, at = corpus_tokenizer(store, manifest).decode, offset - start
+    ids = read_tokens(corpus, shard, start, stop)
+    decode, at = corpus_tokenizer(corpus).decode, offset - start
     return Around(int(ids[at]), decode(ids[:at]), decode(ids[at : at + 1]), decode(ids[at + 1 :]))

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from refinery.pipelines.corpus.scan import Say, scan
 from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.tracing.answers import (
     Answer,
@@ -18,7 +19,6 @@ from refinery.pipelines.tracing.answers import (
     Trace,
 )
 from refinery.pipelines.tracing.recorded_run import RecordedRun
-from refinery.pipelines.tracing.scan import Say, scan
 from refinery.pipelines.tuning.replay import NoReplay, unchanged
 from refinery.transforms.read.plan import whole_file
 from refinery.transforms.read.sources import read_task

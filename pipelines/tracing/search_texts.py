@@ -7,15 +7,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from refinery.loader.format.manifest import RUN, Manifest, ShardEntry, read_manifest, unseal
+from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import Store
+from refinery.pipelines.corpus.find_rows import damage_named
+from refinery.pipelines.corpus.published import PublishedCorpus
+from refinery.pipelines.corpus.scan import Say, scan
+from refinery.pipelines.corpus.shard_tokens import corpus_tokenizer, read_tokens
 from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.run.phases import Phase, read_phase
-from refinery.pipelines.tracing.by_token import corpus_tokenizer, read_tokens
-from refinery.pipelines.tracing.lookup import damage_named
-from refinery.pipelines.tracing.scan import Say, scan
 from refinery.transforms.extract.clean_text import clean_text
 
 MOST_FOUND = 20  # documents of one piece of text
@@ -51,26 +51,25 @@ def search_texts(prefix: str, work: str, text: str, most: float, say: Say) -> Se
     wanted = clean_text(text, False)
     if not wanted:
         raise ValueError("--text: nothing is left of it once it is cleaned; give one or more characters")
-    store = open_store(prefix)
-    manifest = read_manifest(store)
-    clean = _cleaned(store, work or f"{prefix.rstrip('/')}/work")
+    corpus = PublishedCorpus(prefix)
+    clean = _cleaned(corpus, work or f"{prefix.rstrip('/')}/work")
     if clean:
         parts = clean.parts("documents")
         what, sizes = "work/documents", [int(part["size"]) for part in parts]
         look: Callable[[Any], list[str]] = lambda part: list(_in_part(clean, part, wanted))  # noqa: E731
         items: Sequence[Any] = parts
     else:
-        shards = [shard for shard in manifest.shards if shard.documents]
+        shards = [shard for shard in corpus.manifest.shards if shard.documents]
         what, sizes = "shards, decoded", [shard.bin.size for shard in shards]
-        look, items = lambda shard: list(_in_shard(store, manifest, shard, wanted)), shards
+        look, items = lambda shard: list(_in_shard(corpus, shard, wanted)), shards
     chosen, done = _up_to(sizes, most)
     say(f"searching {human_bytes(done)} of {what} for the text")
     ids = _first(scan(look, items[:chosen], "files", say))
     return Searched(ids, what, done, sum(sizes))
 
 
-def _cleaned(store: Store, work: str) -> Phase | None:
-    run = unseal(store.read(RUN), store.url(RUN))
+def _cleaned(corpus: PublishedCorpus, work: str) -> Phase | None:
+    run = corpus.run
     try:
         return read_phase(work, "clean", run["phases"]["clean"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -106,18 +105,16 @@ def _in_part(clean: Phase, part: dict[str, Any], text: str) -> Iterator[str]:
             yield from (id_.hex() for id_ in batch.column("id").filter(rows).to_pylist())
 
 
-def _in_shard(store: Store, manifest: Manifest, shard: ShardEntry, text: str) -> Iterator[str]:
-    tokenizer = corpus_tokenizer(store, manifest)
-    path = shard.provenance.path
-    with damage_named(store.url(path)), store.open(path) as stream:
-        file = GuardedFile(stream, store.url(path))
+def _in_shard(corpus: PublishedCorpus, shard: ShardEntry, text: str) -> Iterator[str]:
+    tokenizer, path = corpus_tokenizer(corpus), shard.provenance.path
+    with damage_named(corpus.store.url(path)), corpus.parquet(path) as file:
         columns = ["id", "token_offset", "token_count"]
         for batch in file.iter_batches(ROWS, columns=columns, use_threads=False):
             rows = pa.table(batch).to_pylist()
             if not rows:
                 continue
             start = rows[0]["token_offset"]
-            ids = read_tokens(store, manifest, shard, start, rows[-1]["token_offset"] + rows[-1]["token_count"])
+            ids = read_tokens(corpus, shard, start, rows[-1]["token_offset"] + rows[-1]["token_count"])
             for row in rows:
                 at = row["token_offset"] - start
                 if text in tokenizer.decode(ids[at : at + row["token_count"]]):

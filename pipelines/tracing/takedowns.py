@@ -3,29 +3,31 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from refinery.loader.format.manifest import Manifest, unseal
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import unseal
 from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA, Takedown
 from refinery.loader.storage.store import Store
+from refinery.pipelines.corpus.find_rows import Row, Wanted, find_rows
 from refinery.pipelines.takedown.request import WHERE
 from refinery.pipelines.tracing.answers import CameBack, Doc, Kept, TakenDown
-from refinery.pipelines.tracing.lookup import DOCUMENTS, Row, Wanted, find_rows
+from refinery.pipelines.tracing.lookup import DOCUMENTS
 
 
-def find_taken_down(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[TakenDown]:
+def find_taken_down(corpus: Corpus, wanted: Wanted) -> Iterator[TakenDown]:
     """The documents that went, by any takedown. Cost: the searched columns of each listing; next to nothing without
     takedowns."""
-    takedowns = manifest.takedowns if wanted else ()
-    known = manifest.shards if takedowns else ()
+    takedowns = corpus.versions if wanted else ()
+    known = corpus.manifest.shards if takedowns else ()
     shards = {(shard.split, shard.domain, shard.index): shard.bin.path for shard in known}
     for number, takedown in enumerate(takedowns, 1):
-        for _, row in find_rows(store, takedown.removed, wanted, REMOVED_SCHEMA.names):
+        for _, row in find_rows(corpus.store, takedown.removed, wanted, REMOVED_SCHEMA.names):
             yield TakenDown(
                 doc=doc_of(row),
                 takedown=number,
                 previous=takedown.previous,
                 why=row["why"],
                 request=row["request"],
-                rule=_rule(store, takedown) if row["request"] == WHERE else "",
+                rule=_rule(corpus.store, takedown) if row["request"] == WHERE else "",
                 was=row["was"],
                 shard=shards.get((row["split"], row["domain"], row["index"]), "").removesuffix(".bin"),
                 document=row["row"],
@@ -38,14 +40,14 @@ def _rule(store: Store, takedown: Takedown) -> str:
     return str(request.get("where", "")) if isinstance(request, dict) else ""
 
 
-def with_returns(store: Store, manifest: Manifest, kept: Sequence[Kept]) -> list[Kept]:
+def with_returns(corpus: Corpus, kept: Sequence[Kept]) -> list[Kept]:
     """These documents, with the takedown that brought them back where one did. Cost as of `find_taken_down`."""
     found: dict[Doc, CameBack] = {}
     ids = frozenset(bytes.fromhex(one.doc.id) for one in kept)
-    for number, takedown in enumerate(manifest.takedowns, 1):
+    for number, takedown in enumerate(corpus.versions, 1):
         if ids and takedown.added:
-            rows = [row for _, row in find_rows(store, takedown.added, Wanted(id=ids), ADDED_SCHEMA.names)]
-            before = _gone(store, takedown, frozenset(row["instead_of"] for row in rows))
+            rows = [row for _, row in find_rows(corpus.store, takedown.added, Wanted(id=ids), ADDED_SCHEMA.names)]
+            before = _gone(corpus.store, takedown, frozenset(row["instead_of"] for row in rows))
             for row in rows:
                 instead_of = row["instead_of"].hex()
                 found[doc_of(row)] = CameBack(number, before.get(instead_of, Doc(instead_of)))

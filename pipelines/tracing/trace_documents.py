@@ -9,11 +9,13 @@ from math import isfinite
 from typing import Any
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import RUN, Manifest, ShardEntry, read_manifest, unseal
-from refinery.loader.format.provenance import ADOPTED
+from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.removals import REFERENCE, URL_DUPLICATE
-from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import Store
+from refinery.pipelines.corpus.find_rows import Row, Wanted, find_kept, find_records, find_removed
+from refinery.pipelines.corpus.lookup_index import LookupIndex
+from refinery.pipelines.corpus.published import PublishedCorpus
+from refinery.pipelines.corpus.scan import Say, silent
+from refinery.pipelines.corpus.shard_tokens import find_token, shard_path
 from refinery.pipelines.run.phases import Phase, read_phase
 from refinery.pipelines.tracing.answers import (
     Answer,
@@ -32,18 +34,8 @@ from refinery.pipelines.tracing.answers import (
     Step,
     Trace,
 )
-from refinery.pipelines.tracing.by_token import find_shard, find_token, shard_path, text_around
-from refinery.pipelines.tracing.lookup import (
-    Row,
-    Wanted,
-    find_documents,
-    find_kept,
-    find_records,
-    find_removed,
-    input_files,
-)
-from refinery.pipelines.tracing.lookup_index import LookupIndex
-from refinery.pipelines.tracing.scan import Say, silent
+from refinery.pipelines.tracing.by_token import find_shard, text_around
+from refinery.pipelines.tracing.lookup import find_documents, input_files
 from refinery.pipelines.tracing.takedowns import doc_of, find_taken_down, with_returns
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
@@ -53,12 +45,12 @@ DEAD = ("stage", "error", "source", "origin", "sha256", "size")
 
 
 def trace(
-    prefix: str, queries: Sequence[Query], work: str = "", say: Say = silent, manifest: Manifest | None = None
+    prefix: str, queries: Sequence[Query], work: str = "", say: Say = silent, corpus: PublishedCorpus | None = None
 ) -> Trace:
     """What became of the queried documents in the corpus at `prefix` (a local folder or gs://bucket/prefix).
 
     work: the work location (default: PREFIX/work), searched where it belongs to this corpus. say: is told how far it
-    is. manifest: the corpus', where it is known. Raises FormatError where there is no corpus, OSError for a file
+    is. corpus: the one at `prefix`, where it is opened. Raises FormatError where there is no corpus, OSError for a file
     that cannot be read, ValueError without a query.
 
     Cost: an id, a text or a token takes the one shard of a domain and split, and the one file of removals, that its
@@ -69,18 +61,18 @@ def trace(
     """
     if not queries:
         raise ValueError("nothing to trace: give --url, --id, --origin, --token, --text or --urls")
-    return _Tracer(prefix, work or f"{prefix.rstrip('/')}/work", say, manifest).trace(tuple(dict.fromkeys(queries)))
+    return _Tracer(prefix, work or f"{prefix.rstrip('/')}/work", say, corpus).trace(tuple(dict.fromkeys(queries)))
 
 
 class _Tracer:
-    def __init__(self, prefix: str, work: str, say: Say, manifest: Manifest | None) -> None:
+    def __init__(self, prefix: str, work: str, say: Say, corpus: PublishedCorpus | None) -> None:
         self.say = say
-        self.store: Store = open_store(prefix)
-        self.manifest: Manifest = manifest or read_manifest(self.store)
-        if self.manifest.lane == ADOPTED:
+        self.corpus = corpus or PublishedCorpus(prefix)
+        self.manifest = self.corpus.manifest
+        if self.corpus.is_adopted:
             raise FormatError(f"{prefix} was adopted from files without provenance: nothing of it can be traced")
-        self.run: dict[str, Any] = unseal(self.store.read(RUN), self.store.url(RUN))
-        self.index = LookupIndex(self.store, self.manifest, say)
+        self.run = self.corpus.run
+        self.index = LookupIndex(self.corpus, say)
         self.notes: list[str] = []
         self.phases = self._open_work(work)
         rejects = self.manifest.recipe.get("rejects")
@@ -112,7 +104,7 @@ class _Tracer:
             frozenset(value for field, value in keys if field == "origin"),
         )
         kept = self._find_kept(wanted)
-        removed = list(find_removed(self.store, self.manifest, wanted, self.index, self.say))
+        removed = list(find_removed(self.corpus, wanted, self.index, self.say))
         self._follow({row["kept_id"] for row in removed if not row["scope"].startswith(REFERENCE)})
         ends = {bytes.fromhex(id_) for row in removed if (id_ := self._last(row)) is not None}
 
@@ -121,7 +113,7 @@ class _Tracer:
         left = wanted.id - known if self.manifest.recipe.get("exact_dup", True) else wanted.id  # else several have one
         shown = wanted.url | {redact_address(url) for url in wanted.url}  # older corpora have them as they were
         gone = replace(wanted, url=shown, id=wanted.id | ends)
-        taken_down = list(find_taken_down(self.store, self.manifest, gone))
+        taken_down = list(find_taken_down(self.corpus, gone))
         listed = Wanted(shown, origin=wanted.origin)
         records = self._records(listed) if self.index.files else []
         answered = [*(each.doc for each in (*kept, *taken_down, *records)), *map(doc_of, removed)]
@@ -143,8 +135,8 @@ class _Tracer:
         """The document that a token is in."""
         name, offset = query.place()
         shard = find_shard(self.manifest, name)
-        number, row = find_token(self.store, self.manifest, shard, offset)
-        around = text_around(self.store, self.manifest, shard, row, offset)
+        number, row = find_token(self.corpus, shard, offset)
+        around = text_around(self.corpus, shard, row, offset)
         return replace(kept_answer(self.manifest, shard, number, row), around=around)
 
     def _records(self, wanted: Wanted) -> list[Record]:
@@ -152,7 +144,7 @@ class _Tracer:
 
         def find(folder: str, columns: Sequence[str]) -> Iterator[Row]:
             chosen = wanted if "url" in columns else replace(wanted, url=frozenset())
-            return find_records(self.store, self.manifest, folder, chosen, columns, self.index, self.say)
+            return find_records(self.corpus, folder, chosen, columns, self.index, self.say)
 
         rejected = (
             Rejected(doc_of(row), row["stage"], row["reason"], row.get("found") or "")
@@ -174,9 +166,9 @@ class _Tracer:
         return replace(wanted, url=left, origin=wanted.origin - origins)
 
     def _find_kept(self, wanted: Wanted) -> list[Kept]:
-        rows = find_kept(self.store, self.manifest, wanted, self.index, self.say)
+        rows = find_kept(self.corpus, wanted, self.index, self.say)
         found = [kept_answer(self.manifest, *each) for each in rows]
-        found = with_returns(self.store, self.manifest, found)
+        found = with_returns(self.corpus, found)
         for one in found:
             self.kept.setdefault(one.doc.id, []).append(one)
         return found
@@ -189,7 +181,7 @@ class _Tracer:
             self._find_kept(Wanted(id=frozenset(ids)))
             rest = frozenset(id_ for id_ in ids if id_.hex() not in self.kept)
             ids = set()
-            for row in find_removed(self.store, self.manifest, Wanted(id=rest), self.index, self.say):
+            for row in find_removed(self.corpus, Wanted(id=rest), self.index, self.say):
                 if row["reason"] == URL_DUPLICATE:  # another document of this id: captures are compared first of all
                     continue
                 elsewhere = row["scope"].startswith(REFERENCE)

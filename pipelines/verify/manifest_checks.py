@@ -22,7 +22,7 @@ from refinery.loader.format.manifest import (
 from refinery.loader.format.shard_list import as_shards
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.identity import check_identity
-from refinery.pipelines.checks.placement import Plan
+from refinery.pipelines.corpus.placement import Plan
 
 Facts = Mapping[str, Any]  # of a shard: of its piece
 

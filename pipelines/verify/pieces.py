@@ -17,8 +17,8 @@ from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry, read
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import SCRATCH, check_file, collect
-from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.checks.texts import check_text, notes_text_ids
+from refinery.pipelines.corpus.placement import Plan, read_plan
 from refinery.pipelines.verify.before import Before, ChangedShard
 from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
 from refinery.pipelines.verify.lookup import FACT as LOOKUP

@@ -25,8 +25,8 @@ from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.checks.addresses import Addresses, row_addresses
 from refinery.pipelines.checks.file_checks import check_file, compare
-from refinery.pipelines.checks.placement import Plan
 from refinery.pipelines.checks.texts import is_text_id, text_id
+from refinery.pipelines.corpus.placement import Plan
 from refinery.pipelines.verify.packed_rows import DocumentDigests
 from refinery.transforms.core.document import TEXT_ID
 from refinery.transforms.lookup.entries import Hashes, hash_rows

@@ -9,9 +9,9 @@ from refinery.loader.format.shard_list import as_shards
 from refinery.loader.format.takedown import STAGE
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import collect
-from refinery.pipelines.checks.placement import read_plan
 from refinery.pipelines.checks.takedowns import check_takedowns, takedown_lines
 from refinery.pipelines.checks.verdict import Verdict
+from refinery.pipelines.corpus.placement import read_plan
 from refinery.pipelines.inputs_read.published import INPUTS
 from refinery.pipelines.run.packed_counts import packed_line
 from refinery.pipelines.verify.before import Before

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import FileEntry, read_manifest
@@ -27,7 +28,6 @@ from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
-from refinery.loader.stream.corpus import Corpus
 from tests.corpus_factory import build_corpus
 from tests.loader.range_server import RangeServer
 from tests.loader.remote_split import (

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from refinery.loader.format.manifest import MANIFEST, RUN, provenance_schema, seal, unseal
-from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.corpus.placement import Plan, read_plan
 from refinery.pipelines.lanes.web import LANE
 from refinery.pipelines.verify.other_files import RECORDS
 from refinery.pipelines.verify.shard import RowCheck

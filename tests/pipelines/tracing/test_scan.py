@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from refinery.pipelines.tracing import scan as module
-from refinery.pipelines.tracing.scan import THREADS, scan
+from refinery.pipelines.corpus import scan as module
+from refinery.pipelines.corpus.scan import THREADS, scan
 
 
 def test_results_come_in_order_whoever_is_first() -> None:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.loader.stream.corpus import Corpus
+from refinery.loader.corpus.corpus import Corpus
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from refinery.loader.stream.corpus import Corpus
+from refinery.loader.corpus.corpus import Corpus
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.packed import read_packed
-from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.recipe.load_recipe import parse_recipe

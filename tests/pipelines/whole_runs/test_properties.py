@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from refinery.loader.stream.corpus import Corpus
+from refinery.loader.corpus.corpus import Corpus
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.loader.stream.corpus import Corpus
+from refinery.loader.corpus.corpus import Corpus
 from refinery.pipelines.tracing.answers import Query, Rejected, Trace
 from refinery.pipelines.tracing.trace_documents import trace
 from refinery.pipelines.tracing.trace_text import text_lines

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader import PackedStream
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.packed import CHUNK_KINDS, STRUCTURE
-from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.load_recipe import parse_recipe

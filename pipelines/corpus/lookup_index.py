@@ -5,11 +5,11 @@ from functools import cached_property
 
 import numpy as np
 
-from refinery.loader.format.manifest import Manifest
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.store import Store
-from refinery.pipelines.tracing.lookup import Wanted, damage_named, everywhere
-from refinery.pipelines.tracing.scan import Say, scan, silent
+from refinery.pipelines.corpus.find_rows import Wanted, damage_named, everywhere
+from refinery.pipelines.corpus.scan import Say, scan, silent
 from refinery.transforms.lookup.entries import FOLDER, SCHEMA, Entry, entry_files, key_hash, lookup_files
 
 Key = tuple[str, str]  # "url" or "origin", and its value
@@ -21,11 +21,11 @@ class LookupIndex:
     files: of lookup/, none in corpora of older versions.
     """
 
-    def __init__(self, store: Store, manifest: Manifest, say: Say = silent) -> None:
-        self.store = store
+    def __init__(self, corpus: Corpus, say: Say = silent) -> None:
+        self.store = corpus.store
         self.say = say
-        self.files = sorted(file.path for file in manifest.files if file.path.startswith(f"{FOLDER}/"))
-        self.manifest = manifest
+        self.files = [file.path for file in corpus.files(FOLDER)]
+        self.manifest = corpus.manifest
         self._known: dict[Key, set[str]] = {}
         self._has_said = False
 

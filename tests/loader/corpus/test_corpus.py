@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import IndexedWriter
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.stream.corpus import Corpus
 from tests.corpus_factory import TEXTS, build_corpus, edit_manifest, encode
 from tests.fake_gcs import fake_gcs
 
@@ -77,7 +77,7 @@ def test_an_index_that_is_not_the_published_one(tmp_path: Path, damage: bytes | 
 def test_reader_needs_neither_beam_nor_torch(tmp_path: Path) -> None:
     build_corpus(tmp_path)
     script = (
-        "import sys; from refinery.loader.stream.corpus import Corpus;"
+        "import sys; from refinery.loader.corpus.corpus import Corpus;"
         "[s[0] for s in Corpus(sys.argv[1]).shards() if len(s)];"
         "assert not {'apache_beam', 'torch', 'google.cloud.storage', 'orjson'} & set(sys.modules)"
     )

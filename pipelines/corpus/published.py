@@ -1,0 +1,213 @@
+"""A finished corpus, or one that was adopted, with texts, rules over its columns, and lookups."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import ShardEntry
+from refinery.loader.format.removals import ID_BYTES
+from refinery.loader.format.shard_files import load_index
+from refinery.pipelines.corpus.columns import PLACES, TEXT, Columns, with_places
+from refinery.pipelines.corpus.find_rows import Row, Wanted, find_kept
+from refinery.pipelines.corpus.lookup_index import LookupIndex
+from refinery.pipelines.corpus.scan import Say, silent
+from refinery.pipelines.corpus.shard_tokens import corpus_tokenizer, read_row, read_tokens, shard_path, without_ends
+from refinery.pipelines.statistics.published import STATISTICS, Statistics, parse_statistics
+from refinery.transforms.core.document import document_id
+from refinery.transforms.tokenize.tokenizer import Tokenizer
+
+TEXT_BATCH = 16 << 20  # bytes of tokens that are decoded together
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a document is. shard: path of its files without suffix. document: its number there. Its tokens, with BOS
+    and EOS, are token_offset to token_offset + token_count of the shard."""
+
+    split: str
+    domain: str
+    shard: str
+    document: int
+    token_offset: int
+    token_count: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A document of a corpus: its place, and its provenance row without `meta`."""
+
+    place: Place
+    row: Row
+
+
+def id_bytes(id_: str | bytes) -> bytes:
+    """An id as bytes. Raises ValueError unless it is 16 bytes or 32 hexadecimal digits."""
+    try:
+        found = bytes.fromhex(id_) if isinstance(id_, str) else bytes(id_)
+    except ValueError:
+        found = b""
+    if len(found) != ID_BYTES:
+        raise ValueError(f"id: {id_!r:.80} given, {ID_BYTES} bytes or {2 * ID_BYTES} hexadecimal digits are allowed")
+    return found
+
+
+class PublishedCorpus(Corpus):
+    """As `refinery.loader.Corpus`, which says what is checked, with texts, rules and lookups.
+
+    say: is told how far a long search is. Tokenizer and lookup index are read when they are first needed.
+    """
+
+    def __init__(self, location: str, say: Say = silent) -> None:
+        super().__init__(location)
+        self._say = say
+
+    @property
+    def kind(self) -> str:
+        """ "corpus", or "adopted" where another tool wrote its tokens."""
+        return "adopted" if self.is_adopted else "corpus"
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer in the corpus. Raises ValueError or FormatError where it is damaged."""
+        return corpus_tokenizer(self)
+
+    @cached_property
+    def lookup(self) -> LookupIndex:
+        """Which files may have an address or an origin."""
+        return LookupIndex(self, self._say)
+
+    def statistics(self) -> Statistics | None:
+        """What was measured of its documents; None in corpora that have no statistics.json. Raises FormatError."""
+        if not self.files() or STATISTICS not in {entry.path for entry in self.manifest.files}:
+            return None
+        return parse_statistics(self.read(STATISTICS), self.store.url(STATISTICS))
+
+    # --- documents ---
+
+    def documents(
+        self, columns: Sequence[str] | None = None, where: str = "", split: str = "", domain: str = ""
+    ) -> Iterator[pa.RecordBatch]:
+        """Its documents in the order of its shards, in batches, each of one shard.
+
+        columns: of the provenance (None: all of them), and beside these `text`, `split`, `domain`, `shard` and
+        `document`, the number in its shard. where: a rule over columns of the provenance, docs/labels.md. split,
+        domain: "" for all.
+
+        Raises ExpressionError for a rule, ValueError for columns that there are not, FormatError for damage. Cost:
+        columns that are asked for or in the rule, and where there is `text` the tokens of the documents that meet it.
+        Memory: a batch of 16,384 rows, and of texts what 16 MiB of tokens give.
+        """
+        chosen = Columns(self.schema, columns, where, self.root)
+        if self.is_adopted:
+            if chosen.of_provenance:
+                raise FormatError(f"{self.root} was adopted from files without provenance: it has no columns")
+            yield from self._adopted(chosen, split, domain)
+            return
+        for entry in self.entries(split, domain):
+            first = 0
+            for batch in self.provenance(entry, chosen.read):
+                rows = chosen.rows(batch)
+                place = entry.split, entry.domain, shard_path(entry)
+                numbers = rows + first
+                first += batch.num_rows
+                if not len(rows):
+                    continue
+                some = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
+                yield from self._with_text(chosen, with_places(some, *place, numbers), entry)
+
+    def _adopted(self, chosen: Columns, split: str, domain: str) -> Iterator[pa.RecordBatch]:
+        for entry in self.entries(split, domain):
+            index = load_index(self.store, entry)
+            offsets = pa.array(index.offsets[: len(index)]), pa.array(index.lengths.astype(np.int64))
+            batch = pa.RecordBatch.from_arrays(list(offsets), names=["token_offset", "token_count"])
+            place = entry.split, entry.domain, shard_path(entry)
+            yield from self._with_text(chosen, with_places(batch, *place, np.arange(len(index))), entry)
+
+    def _with_text(self, chosen: Columns, batch: pa.RecordBatch, entry: ShardEntry) -> Iterator[pa.RecordBatch]:
+        if not chosen.has_text:
+            yield batch.select(chosen.names)
+            return
+        counts = batch.column("token_count").to_numpy()
+        size = np.dtype(self.manifest.dtype).itemsize
+        part = np.cumsum(counts * size) // TEXT_BATCH
+        bounds = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), batch.num_rows]
+        for begin, end in pairwise(bounds):
+            some = batch.slice(begin, end - begin)
+            texts = pa.array(self._texts(entry, some), pa.string())
+            yield some.append_column(TEXT, texts).select(chosen.names)
+
+    def _texts(self, entry: ShardEntry, batch: pa.RecordBatch) -> Iterator[str]:
+        offsets, counts = (batch.column(name).to_pylist() for name in ("token_offset", "token_count"))
+        for offset, count in zip(offsets, counts, strict=True):
+            yield self.decode(read_tokens(self, entry, offset, offset + count))
+
+    def decode(self, ids: npt.NDArray[Any]) -> str:
+        """The text of a document's tokens, without BOS and EOS."""
+        return self.tokenizer.decode(without_ends(self.manifest, ids))
+
+    # --- one document ---
+
+    def find(self, url: str | None = None, origin: str | None = None, id: str | bytes | None = None) -> list[Found]:
+        """The documents of the corpus with that address, origin (file@offset) or id: any of those that are given, in
+        the order of shards. An address is compared as it was published, `refinery trace` knows redacted ones too.
+
+        Raises FormatError for an adopted corpus, OSError for damage. Cost: of an id one shard of each domain and split,
+        of an address or an origin 0.2 MB of the lookup index and the files that it names; without an index all files.
+        """
+        if url is origin is id is None:
+            raise ValueError("find: nothing given, url, origin or id is needed")
+        if self.is_adopted:
+            raise FormatError(f"{self.root} was adopted from files without provenance: nothing of it can be found")
+        wanted = Wanted(
+            frozenset([url] if url is not None else []),
+            frozenset([id_bytes(id)] if id is not None else []),
+            frozenset([origin] if origin is not None else []),
+        )
+        return [self._found(*each) for each in find_kept(self, wanted, self.lookup, self._say)]
+
+    def _found(self, entry: ShardEntry, number: int, row: Row) -> Found:
+        span = row["token_offset"], row["token_count"]
+        return Found(Place(entry.split, entry.domain, shard_path(entry), number, *span), row)
+
+    def place(self, id: str | bytes) -> Place:
+        """Where the document of that id is, the first of several with it. Raises KeyError where there is none."""
+        found = self.find(id=id)
+        if not found:
+            raise KeyError(f"{self.root}: no document has the id {id_bytes(id).hex()}")
+        return found[0].place
+
+    def tokens(self, document: str | bytes | Place) -> npt.NDArray[Any]:
+        """The tokens of a document, given by id or place, with BOS and EOS, int64 [n]. Raises KeyError as `place`."""
+        place = document if isinstance(document, Place) else self.place(document)
+        return read_tokens(self, self.shard(place.shard), place.token_offset, place.token_offset + place.token_count)
+
+    def text(self, document: str | bytes | Place) -> str:
+        """The text of a document as published, decoded from its tokens. `tokenizer.lossless` says whether that is the
+        text that was encoded, byte for byte. Raises KeyError as `place`."""
+        return self.decode(self.tokens(document))
+
+    def shard(self, name: str) -> ShardEntry:
+        """The shard of that name: the path of its files without suffix. Raises KeyError."""
+        found = self._shards_by_name.get(name)
+        if found is None:
+            raise KeyError(f"{self.root}: no shard is named {name!r:.200}")
+        return found
+
+    @cached_property
+    def _shards_by_name(self) -> dict[str, ShardEntry]:
+        return {shard_path(entry): entry for entry in self.manifest.shards}
+
+    def row(self, place: Place) -> Row:
+        """The provenance row of a document, without `meta`. Cost: its row group."""
+        return read_row(self, self.shard(place.shard), place.document)
+
+
+__all__ = ["PLACES", "Found", "Place", "PublishedCorpus", "document_id", "id_bytes"]
