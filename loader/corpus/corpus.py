@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import Index, IndexedReader
-from refinery.loader.format.manifest import RUN, FileEntry, Manifest, ShardEntry, load_manifest, unseal
+from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, Manifest, ShardEntry, load_manifest, unseal
 from refinery.loader.format.provenance import ADOPTED, provenance_schema
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REMOVALS_SCHEMA
@@ -29,6 +29,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 
 MAX_RUN = 1 << 28  # bytes of _run.json: 130 for each input file
+MAX_SMALL = 1 << 30  # bytes of any other file that is read whole, such as a tokenizer
 
 
 class Corpus:
@@ -65,6 +66,11 @@ class Corpus:
         """Whether another tool wrote its tokens: it has no provenance, no removals and no funnel then."""
         return self.manifest.lane == ADOPTED
 
+    @cached_property
+    def payload(self) -> Mapping[str, Any]:
+        """manifest.json as it is, with sections that this version does not know. Cost: it is read again."""
+        return unseal(self.store.read(MANIFEST), self.store.url(MANIFEST))
+
     @property
     def versions(self) -> Sequence[Takedown]:
         """The takedowns that made this version of it, the first one first; each names the version before."""
@@ -90,9 +96,21 @@ class Corpus:
             key=lambda entry: entry.path,
         )
 
-    def read(self, path: str) -> bytes:
-        """All of a listed file, compared with its checksum. Raises FormatError and CorruptShard as `read_file`."""
-        return read_file(self.store, self.file(path))
+    def lists(self, path: str) -> bool:
+        """Whether the manifest lists a file beside the shards."""
+        return path in self._listed
+
+    def read(self, path: str, most: int = MAX_SMALL) -> bytes:
+        """All of a listed file, compared with its checksums. Raises FormatError and CorruptShard as `read_file`, and
+        FormatError for one of more than `most` bytes."""
+        entry = self.file(path)
+        url = self.store.url(path)
+        if entry.size > most:
+            raise FormatError(f"{url}: {entry.size} bytes listed, {most} at most expected")
+        data = read_file(self.store, entry)
+        if hashlib.sha256(data).hexdigest() != entry.sha256:
+            raise FormatError(f"{url}: another SHA-256 than the manifest has; refinery verify says more")
+        return data
 
     def parquet(self, path: str) -> AbstractContextManager[GuardedFile]:
         """A Parquet file of the corpus, whose reads are bounded. Raises as `GuardedFile`."""
@@ -113,8 +131,9 @@ class Corpus:
     def run(self) -> Mapping[str, Any]:
         """_run.json: recipe, inputs, stages and fingerprints of the run. Raises FileNotFoundError where there is none,
         FormatError for what no run writes."""
-        entry = self._listed.get(RUN)
-        data = self.store.read(RUN, 0, MAX_RUN + 1) if entry is None else read_file(self.store, entry)
+        if self.lists(RUN):
+            return unseal(self.read(RUN, MAX_RUN), self.store.url(RUN))
+        data = self.store.read(RUN, 0, MAX_RUN + 1)  # older corpora do not list it
         if len(data) > MAX_RUN:
             raise FormatError(f"{self.store.url(RUN)}: more than {MAX_RUN} bytes found, {MAX_RUN} at most expected")
         return unseal(data, self.store.url(RUN))

@@ -3,31 +3,25 @@
 No shard is read, so a card costs the same whatever the size of the corpus, but for the manifest itself.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import RUN, FileEntry, Manifest, load_manifest, unseal
-from refinery.loader.format.provenance import ADOPTED
-from refinery.loader.format.shard_files import read_file
+from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.format.takedown import STAGE, totals_of
 from refinery.loader.storage.store import Store
 from refinery.pipelines.cards.about import About
+from refinery.pipelines.corpus.published import PublishedCorpus
 from refinery.pipelines.report.facts import StageCounts, lane_stages, stage_counts
 from refinery.pipelines.statistics.published import (
-    MAX_BYTES,
     STATISTICS,
     Category,
     Point,
     Statistics,
     Total,
-    parse_statistics,
 )
 from refinery.transforms.core.lane import AnyStage
 
-MAX_RUN = 1 << 28  # bytes of _run.json: 130 for each input file
 # Keys of a manifest that this version knows; cards show all others as they are.
 KNOWN = {field.name for field in fields(Manifest)} | {"schema_version", "kind", "writer", "domains"}
 NOTHING = Total(documents=0, bytes=0, tokens=None)
@@ -87,19 +81,22 @@ class CardFacts:
         return found
 
 
-def read_card_facts(store: Store, about: About) -> CardFacts:
-    """The facts about the corpus at `store`.
+def read_card_facts(location: str | Store, about: About) -> CardFacts:
+    """The facts about the corpus at a location.
 
     Raises FormatError where there is no finished corpus, or a file beside the manifest is not the one that it lists.
     Cost: reads of manifest.json, _run.json and statistics.json.
     """
-    manifest, data = load_manifest(store)
-    payload = unseal(data, store.root)
-    listed = {file.path: file for file in manifest.files}
+    corpus = PublishedCorpus(location)
+    manifest = corpus.manifest
     missing: list[str] = []
-    run = _run(store, listed.get(RUN), missing)
-    statistics = _statistics(store, listed.get(STATISTICS), missing)
-    if manifest.lane == ADOPTED:
+    run = corpus.run if corpus.lists(RUN) else {}
+    if not run:
+        missing.append(f"Input files, libraries and models: there is no {RUN}.")
+    statistics = corpus.statistics()
+    if statistics is None:
+        missing.append(f"Languages, hosts, lengths and signs of bad cleaning: there is no {STATISTICS}.")
+    if corpus.is_adopted:
         missing.append(
             "The corpus was adopted from files of another tool: nobody recorded sources, addresses, decisions or "
             "dates of its documents."
@@ -116,11 +113,11 @@ def read_card_facts(store: Store, about: About) -> CardFacts:
             "takedowns, by Refinery): languages, hosts and lengths are counted of the documents that are left."
         )
     return CardFacts(
-        where=store.root,
+        where=corpus.root,
         manifest=manifest,
-        sha256=hashlib.sha256(data).hexdigest(),
-        size=len(data),
-        further={name: value for name, value in payload.items() if name not in KNOWN},
+        sha256=corpus.sha256,
+        size=corpus.manifest_bytes,
+        further={name: value for name, value in corpus.payload.items() if name not in KNOWN},
         run=run,
         statistics=statistics,
         stages=stage_counts(manifest.funnel, {}),
@@ -128,29 +125,3 @@ def read_card_facts(store: Store, about: About) -> CardFacts:
         about=about,
         missing=tuple(missing),
     )
-
-
-def _run(store: Store, entry: FileEntry | None, missing: list[str]) -> Mapping[str, Any]:
-    if entry is None:
-        missing.append(f"Input files, libraries and models: there is no {RUN}.")
-        return {}
-    if entry.size > MAX_RUN:
-        raise FormatError(f"{store.url(RUN)}: {entry.size} bytes listed, {MAX_RUN} at most expected")
-    return unseal(_read(store, entry), store.url(RUN))
-
-
-def _statistics(store: Store, entry: FileEntry | None, missing: list[str]) -> Statistics | None:
-    if entry is None:
-        missing.append(f"Languages, hosts, lengths and signs of bad cleaning: there is no {STATISTICS}.")
-        return None
-    if entry.size > MAX_BYTES:
-        raise FormatError(f"{store.url(STATISTICS)}: {entry.size} bytes listed, {MAX_BYTES} at most expected")
-    return parse_statistics(_read(store, entry), store.url(STATISTICS))
-
-
-def _read(store: Store, entry: FileEntry) -> bytes:
-    """A file that the manifest lists. Raises FormatError for another one."""
-    data = read_file(store, entry)
-    if hashlib.sha256(data).hexdigest() != entry.sha256:
-        raise FormatError(f"{store.url(entry.path)}: another SHA-256 than the manifest has; refinery verify says more")
-    return data

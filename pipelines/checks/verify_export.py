@@ -20,11 +20,11 @@ from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, check_vers
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import SCRATCH, check_file, collect
-from refinery.pipelines.checks.read_back import read_documents
 from refinery.pipelines.checks.verdict import Verdict, reach
 from refinery.pipelines.export.checkpoint import CHECKPOINT, read_checkpoint
 from refinery.pipelines.export.export_manifest import file_entries, sum_sources
 from refinery.pipelines.export.options import KIND, RUN_KIND, TOKENS, WORK
+from refinery.pipelines.export.read_back import read_documents
 from refinery.pipelines.progress.work import Work
 from refinery.transforms.core.document import text_bytes
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer

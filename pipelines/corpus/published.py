@@ -15,14 +15,16 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.format.removals import ID_BYTES
 from refinery.loader.format.shard_files import load_index
-from refinery.pipelines.corpus.columns import PLACES, TEXT, Columns, with_places
+from refinery.loader.storage.store import Store
+from refinery.pipelines.corpus.columns import SPANS, TEXT, Columns, with_places
 from refinery.pipelines.corpus.find_rows import Row, Wanted, find_kept
 from refinery.pipelines.corpus.lookup_index import LookupIndex
 from refinery.pipelines.corpus.scan import Say, silent
 from refinery.pipelines.corpus.shard_tokens import corpus_tokenizer, read_row, read_tokens, shard_path, without_ends
-from refinery.pipelines.statistics.published import STATISTICS, Statistics, parse_statistics
-from refinery.transforms.core.document import document_id
+from refinery.pipelines.statistics.published import MAX_BYTES, STATISTICS, Statistics, parse_statistics
 from refinery.transforms.tokenize.tokenizer import Tokenizer
+
+Numbers = npt.NDArray[np.int64]
 
 TEXT_BATCH = 16 << 20  # bytes of tokens that are decoded together
 
@@ -65,7 +67,7 @@ class PublishedCorpus(Corpus):
     say: is told how far a long search is. Tokenizer and lookup index are read when they are first needed.
     """
 
-    def __init__(self, location: str, say: Say = silent) -> None:
+    def __init__(self, location: str | Store, say: Say = silent) -> None:
         super().__init__(location)
         self._say = say
 
@@ -85,10 +87,11 @@ class PublishedCorpus(Corpus):
         return LookupIndex(self, self._say)
 
     def statistics(self) -> Statistics | None:
-        """What was measured of its documents; None in corpora that have no statistics.json. Raises FormatError."""
-        if not self.files() or STATISTICS not in {entry.path for entry in self.manifest.files}:
+        """What was measured of its documents; None in corpora that have no statistics.json: those of older versions,
+        and adopted ones. Raises FormatError for another file than the manifest lists, or than a run writes."""
+        if not self.lists(STATISTICS):
             return None
-        return parse_statistics(self.read(STATISTICS), self.store.url(STATISTICS))
+        return parse_statistics(self.read(STATISTICS, MAX_BYTES), self.store.url(STATISTICS))
 
     # --- documents ---
 
@@ -105,49 +108,70 @@ class PublishedCorpus(Corpus):
         columns that are asked for or in the rule, and where there is `text` the tokens of the documents that meet it.
         Memory: a batch of 16,384 rows, and of texts what 16 MiB of tokens give.
         """
+        for entry in self.entries(split, domain):
+            for batch, _ in self.rows(entry, columns, where):
+                yield batch
+
+    def rows(
+        self,
+        entry: ShardEntry,
+        columns: Sequence[str] | None = None,
+        where: str = "",
+        of: Numbers | None = None,
+        place: tuple[str, str, str] | None = None,
+    ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
+        """The documents of one shard as `documents` has them, each batch with their numbers in the shard. of: only
+        these numbers, ascending. place: what `split`, `domain` and `shard` are, where they are not the shard's own."""
         chosen = Columns(self.schema, columns, where, self.root)
-        if self.is_adopted:
-            if chosen.of_provenance:
-                raise FormatError(f"{self.root} was adopted from files without provenance: it has no columns")
-            yield from self._adopted(chosen, split, domain)
+        here = place or (entry.split, entry.domain, shard_path(entry))
+        first = 0
+        for batch in self._facts(entry, chosen):
+            numbers = chosen.rows(batch)
+            if of is not None:
+                numbers = numbers[np.isin(numbers + first, of, assume_unique=True)]
+            some = batch if len(numbers) == batch.num_rows else batch.take(pa.array(numbers))
+            numbers += first
+            first += batch.num_rows
+            if len(numbers):
+                yield from self._with_text(chosen, with_places(some, *here, numbers), entry, numbers)
+
+    def _facts(self, entry: ShardEntry, chosen: Columns) -> Iterator[pa.RecordBatch]:
+        """What is read of a shard's documents: of an adopted corpus where their tokens are, since nothing else is
+        known."""
+        if not self.is_adopted:
+            yield from self.provenance(entry, chosen.read)
             return
-        for entry in self.entries(split, domain):
-            first = 0
-            for batch in self.provenance(entry, chosen.read):
-                rows = chosen.rows(batch)
-                place = entry.split, entry.domain, shard_path(entry)
-                numbers = rows + first
-                first += batch.num_rows
-                if not len(rows):
-                    continue
-                some = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
-                yield from self._with_text(chosen, with_places(some, *place, numbers), entry)
+        if chosen.of_provenance:
+            raise FormatError(f"{self.root} was adopted from files without provenance: it has no such columns")
+        index = load_index(self.store, entry)
+        columns = [pa.array(index.offsets), pa.array(index.lengths.astype(np.int64))]
+        yield pa.RecordBatch.from_arrays(columns, names=list(SPANS))
 
-    def _adopted(self, chosen: Columns, split: str, domain: str) -> Iterator[pa.RecordBatch]:
-        for entry in self.entries(split, domain):
-            index = load_index(self.store, entry)
-            offsets = pa.array(index.offsets[: len(index)]), pa.array(index.lengths.astype(np.int64))
-            batch = pa.RecordBatch.from_arrays(list(offsets), names=["token_offset", "token_count"])
-            place = entry.split, entry.domain, shard_path(entry)
-            yield from self._with_text(chosen, with_places(batch, *place, np.arange(len(index))), entry)
-
-    def _with_text(self, chosen: Columns, batch: pa.RecordBatch, entry: ShardEntry) -> Iterator[pa.RecordBatch]:
+    def _with_text(
+        self, chosen: Columns, batch: pa.RecordBatch, entry: ShardEntry, numbers: Numbers
+    ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         if not chosen.has_text:
-            yield batch.select(chosen.names)
+            yield batch.select(chosen.names), numbers
             return
-        counts = batch.column("token_count").to_numpy()
-        size = np.dtype(self.manifest.dtype).itemsize
-        part = np.cumsum(counts * size) // TEXT_BATCH
+        sizes = batch.column("token_count").to_numpy() * np.dtype(self.manifest.dtype).itemsize
+        part = np.cumsum(sizes) // TEXT_BATCH
         bounds = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), batch.num_rows]
         for begin, end in pairwise(bounds):
             some = batch.slice(begin, end - begin)
             texts = pa.array(self._texts(entry, some), pa.string())
-            yield some.append_column(TEXT, texts).select(chosen.names)
+            yield some.append_column(TEXT, texts).select(chosen.names), numbers[begin:end]
 
     def _texts(self, entry: ShardEntry, batch: pa.RecordBatch) -> Iterator[str]:
-        offsets, counts = (batch.column(name).to_pylist() for name in ("token_offset", "token_count"))
-        for offset, count in zip(offsets, counts, strict=True):
-            yield self.decode(read_tokens(self, entry, offset, offset + count))
+        """The texts of documents of a shard, their tokens read in ranges: what lies between two is read along."""
+        offsets, counts = (batch.column(name).to_numpy() for name in SPANS)
+        ids, first = np.empty(0, np.int64), 0
+        size = TEXT_BATCH // np.dtype(self.manifest.dtype).itemsize
+        for offset, count in zip(offsets.tolist(), counts.tolist(), strict=True):
+            if not first <= offset <= offset + count <= first + len(ids):
+                near = offsets + counts
+                end = int(near[near <= offset + max(size, count)].max(initial=offset + count))
+                ids, first = read_tokens(self, entry, offset, end), offset
+            yield self.decode(ids[offset - first : offset - first + count])
 
     def decode(self, ids: npt.NDArray[Any]) -> str:
         """The text of a document's tokens, without BOS and EOS."""
@@ -208,6 +232,3 @@ class PublishedCorpus(Corpus):
     def row(self, place: Place) -> Row:
         """The provenance row of a document, without `meta`. Cost: its row group."""
         return read_row(self, self.shard(place.shard), place.document)
-
-
-__all__ = ["PLACES", "Found", "Place", "PublishedCorpus", "document_id", "id_bytes"]

@@ -4,11 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, Manifest, load_manifest, seal, unseal
-from refinery.loader.format.provenance import ADOPTED
-from refinery.loader.format.shard_files import read_file
-from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import StorageConflict, Store, checksums
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, seal, unseal
+from refinery.loader.storage.store import StorageConflict, checksums
 from refinery.pipelines.export.options import RUN_KIND, WORK
 from refinery.pipelines.export.work_place import WorkPlace
 from refinery.pipelines.progress.work import Step, Work
@@ -32,23 +30,13 @@ def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]
     return found
 
 
-@dataclass(frozen=True)
-class SourceCorpus:
-    """The corpus that is exported: its location, its manifest, and the sha256 of that."""
-
-    root: str
-    manifest: Manifest
-    sha256: str
-
-    @property
-    def store(self) -> Store:
-        return open_store(self.root)
+class SourceCorpus(Corpus):
+    """The corpus that is exported."""
 
     def tokenizer_file(self) -> tuple[str, bytes]:
         """Path and bytes of its tokenizer. Raises as `read_file`."""
         path = self.manifest.tokenizer.path
-        entry = next(file for file in self.manifest.files if file.path == path)
-        return path, read_file(self.store, entry)
+        return path, self.read(path)
 
     def to_do(self) -> Work:
         """What a job is to do that goes through all documents once."""
@@ -66,13 +54,12 @@ def open_corpus(prefix: str) -> SourceCorpus:
     """The corpus at a local folder or gs:// prefix. Raises FormatError for anything else, ValueError for the web."""
     if prefix.startswith(("http://", "https://")):
         raise ValueError(f"{prefix}: a web server given, a local folder or gs://bucket/prefix is allowed")
-    root = location(prefix)
-    manifest, data = load_manifest(open_store(root))
-    if manifest.lane == ADOPTED:
+    corpus = SourceCorpus(location(prefix))
+    if corpus.is_adopted:
         raise ValueError(
             f"{prefix}: an adopted corpus: where its documents come from, an export's fields, is not known"
         )
-    return SourceCorpus(root, manifest, checksums(data).sha256)
+    return corpus
 
 
 @dataclass

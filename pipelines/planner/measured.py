@@ -12,12 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.indexed import DTYPES
-from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
+from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.removals import ID_BYTES, REFERENCE, URL_DUPLICATE
-from refinery.loader.parquet.guarded import guarded_parquet
-from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import Store
 from refinery.pipelines.planner.presets import STAGES
 from refinery.pipelines.planner.sample import Sample
 from refinery.pipelines.run.phases import read_seconds
@@ -54,9 +52,8 @@ def measure(prefix: str, work: str = "") -> Measured:
     Raises FormatError where there is no finished corpus or it is damaged, ValueError for one of which nothing can be
     learned: without documents, or held to a target of tokens.
     """
-    store = open_store(prefix)
-    manifest = read_manifest(store)
-    run = unseal(store.read(RUN), store.url(RUN))
+    corpus = Corpus(prefix)
+    store, manifest, run = corpus.store, corpus.manifest, corpus.run
     if not manifest.totals["tokens"]:
         raise ValueError(f"{prefix}: the corpus has no tokens; nothing can be said about a larger one")
     stopped = [entry for entry in manifest.funnel if entry["stage"] == TARGET_STAGE and entry["dropped"]]
@@ -65,7 +62,7 @@ def measure(prefix: str, work: str = "") -> Measured:
     sizes: Counter[str] = Counter()
     for entry in run["inputs"]:
         sizes[str(entry["path"])] += int(entry["size"])
-    sample, why = read_sample(store, manifest, sizes)
+    sample, why = read_sample(corpus, sizes)
     raw = sum(entry["in"]["bytes"] for entry in manifest.funnel if entry["stage"] == manifest.stages[0].name)
     return Measured(
         retentions=_retentions(manifest),
@@ -96,14 +93,14 @@ def _retentions(manifest: Manifest) -> dict[str, float]:
     return {stage: kept[stage] / entered[stage] if entered[stage] else 1.0 for stage in order}
 
 
-def read_sample(store: Store, manifest: Manifest, sizes: Mapping[str, int]) -> tuple[Sample | None, str]:
+def read_sample(corpus: Corpus, sizes: Mapping[str, int]) -> tuple[Sample | None, str]:
     """(the input files as a sample, "") or (None, why not)."""
     number = {path: place for place, path in enumerate(sorted(sizes))}
-    homes = _removed(store, manifest)
-    weights, documents = np.zeros(len(number)), 0.0 if _deduplicated(manifest) else math.inf
+    homes = _removed(corpus)
+    weights, documents = np.zeros(len(number)), 0.0 if _deduplicated(corpus.manifest) else math.inf
     kept: dict[bytes, tuple[float, int]] = {}
     representatives = pa.array(list(homes), pa.binary(ID_BYTES))
-    for ids, files, tokens in _kept_rows(store, manifest):
+    for ids, files, tokens in _kept_rows(corpus):
         names = files.dictionary.to_pylist()
         if strange := [name for name in names if name not in number]:
             return None, f"documents come from {strange[0]!r:.200}, which is no input file of the run"
@@ -131,7 +128,7 @@ def _deduplicated(manifest: Manifest) -> bool:
     return any(stage.phase == "dedup" for stage in manifest.stages)
 
 
-def _removed(store: Store, manifest: Manifest) -> dict[bytes, list[str]]:
+def _removed(corpus: Corpus) -> dict[bytes, list[str]]:
     """Kept id -> input files of the documents removed in its favour.
 
     Removals in favour of another corpus' documents are left out: what is published does not grow with the run. Captures
@@ -140,16 +137,12 @@ def _removed(store: Store, manifest: Manifest) -> dict[bytes, list[str]]:
     """
     instead: dict[bytes, bytes] = {}
     rows: list[tuple[bytes, str]] = []
-    for file in manifest.removals:
-        with guarded_parquet(store.open(file.path), store.url(file.path)) as parquet:
-            for batch in parquet.iter_batches(BATCH, columns=list(REMOVED)):
-                for id_, kept_id, reason, scope, origin in zip(
-                    *(batch[name].to_pylist() for name in REMOVED), strict=True
-                ):
-                    if not scope.startswith(REFERENCE):
-                        rows.append((kept_id, origin.rpartition("@")[0]))
-                        if id_ != kept_id and reason != URL_DUPLICATE:
-                            instead.setdefault(id_, kept_id)
+    for batch in corpus.removals(REMOVED):
+        for id_, kept_id, reason, scope, origin in zip(*(batch[name].to_pylist() for name in REMOVED), strict=True):
+            if not scope.startswith(REFERENCE):
+                rows.append((kept_id, origin.rpartition("@")[0]))
+                if id_ != kept_id and reason != URL_DUPLICATE:
+                    instead.setdefault(id_, kept_id)
     homes: dict[bytes, list[str]] = {}
     for kept_id, path in rows:
         homes.setdefault(_end(kept_id, instead), []).append(path)
@@ -171,11 +164,9 @@ def _end(id_: bytes, instead: dict[bytes, bytes]) -> bytes:
     return end
 
 
-def _kept_rows(store: Store, manifest: Manifest) -> Iterator[tuple[pa.Array, pa.DictionaryArray, pa.Array]]:
+def _kept_rows(corpus: Corpus) -> Iterator[tuple[pa.Array, pa.DictionaryArray, pa.Array]]:
     """(ids, input files, token counts) of the corpus' documents, batch by batch."""
-    for shard in manifest.shards:
-        path = shard.provenance.path
-        with guarded_parquet(store.open(path), store.url(path)) as parquet:
-            for batch in parquet.iter_batches(BATCH, columns=["id", "origin", "token_count"]):
-                files = pc.replace_substring_regex(batch["origin"], r"@[^@]*$", "")
-                yield batch["id"], files.dictionary_encode(), batch["token_count"]
+    for shard in corpus.entries():
+        for batch in corpus.provenance(shard, ["id", "origin", "token_count"]):
+            files = pc.replace_substring_regex(batch["origin"], r"@[^@]*$", "")
+            yield batch["id"], files.dictionary_encode(), batch["token_count"]

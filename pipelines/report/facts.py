@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
-from refinery.loader.format.provenance import ADOPTED
+from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.storage.store import Store
+from refinery.pipelines.corpus.published import PublishedCorpus
 from refinery.pipelines.quantities.prices import PRICES
 from refinery.pipelines.recipe.load_recipe import all_stages, with_target
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.pipelines.report.samples import KeptText, Rejects, kept_texts, read_dead_letters, read_rejects
-from refinery.pipelines.statistics.published import Statistics, read_statistics
+from refinery.pipelines.statistics.published import Statistics
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.lane import AnyStage
 
@@ -84,8 +84,9 @@ def read_facts(
     read is missing from the report, which says so. Cost: reads of the small files, of up to 20 files of rejects, and
     of the first documents of a shard per domain.
     """
-    manifest = read_manifest(store)
-    if manifest.lane == ADOPTED:
+    corpus = PublishedCorpus(store)
+    manifest = corpus.manifest
+    if corpus.is_adopted:
         raise ValueError(
             f"{store.root} was adopted from files of another tool: there was no run to report on "
             "(`refinery inspect` says what is there)"
@@ -99,8 +100,8 @@ def read_facts(
             missing.append(f"{what}: cannot be read ({type(error).__name__}: {error!s:.200}).")
             return otherwise
 
-    run = attempt(RUN, lambda: unseal(store.read(RUN), store.url(RUN)), {})
-    statistics = attempt("Statistics", lambda: read_statistics(store), None)
+    run = attempt(RUN, lambda: corpus.run, {})
+    statistics = attempt("Statistics", corpus.statistics, None)
     if statistics is None and not missing:
         missing.append(
             "Distributions, hosts, artefacts, clusters and the comparison of shards were not collected: the corpus "
@@ -117,9 +118,9 @@ def read_facts(
         price=price,
         declared={stage.name: stage for stage in own or lane_stages(manifest.lane)},
         stages=stage_counts(manifest.funnel, seconds or {}),
-        rejects=attempt("Samples of what was dropped", lambda: read_rejects(store, manifest), Rejects({}, {}, 0, 0)),
-        dead=attempt("Dead letters", lambda: read_dead_letters(store, manifest), {}),
-        kept=attempt("Samples of what stayed", lambda: kept_texts(store, manifest), ()),
+        rejects=attempt("Samples of what was dropped", lambda: read_rejects(corpus), Rejects({}, {}, 0, 0)),
+        dead=attempt("Dead letters", lambda: read_dead_letters(corpus), {}),
+        kept=attempt("Samples of what stayed", lambda: kept_texts(corpus), ()),
         missing=tuple(missing),
     )
 

@@ -4,16 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush, heappushpop
 
-import numpy as np
 import pyarrow as pa
 
-from refinery.loader.format.indexed import DTYPES
-from refinery.loader.format.manifest import Manifest, ShardEntry
-from refinery.loader.parquet.guarded import guarded_parquet
-from refinery.loader.storage.store import Store
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import ShardEntry
+from refinery.pipelines.corpus.published import PublishedCorpus
+from refinery.pipelines.corpus.shard_tokens import read_tokens
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.safe_text import printable
-from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
 
 MOST_FILES = 20  # of a folder that are read
 BATCH = 1 << 16  # rows in memory at once
@@ -61,14 +59,14 @@ class KeptText:
     notes: Mapping[str, str]
 
 
-def read_rejects(store: Store, manifest: Manifest) -> Rejects:
+def read_rejects(corpus: Corpus) -> Rejects:
     """Samples of rejects/: of each reason those whose origins have the smallest hashes. Reads at most 20 files, spread
     evenly; memory: one batch of rows."""
     rows: dict[tuple[str, str], int] = {}
     heaps: dict[tuple[str, str], list[tuple[int, int, Reject]]] = {}
-    names, of_files = some_files(manifest, "rejects")
+    names, of_files = some_files(corpus, "rejects")
     number = 0
-    for batch in batches(store, names):
+    for batch in batches(corpus, names):
         has_found = "found" in batch.schema.names
         columns = (batch[name].to_pylist() for name in ("stage", "reason", "origin"))
         for place, (stage, reason, origin) in enumerate(zip(*columns, strict=True)):
@@ -94,10 +92,10 @@ def read_rejects(store: Store, manifest: Manifest) -> Rejects:
     return Rejects(samples, rows, len(names), of_files)
 
 
-def read_dead_letters(store: Store, manifest: Manifest) -> dict[tuple[str, str], list[str]]:
+def read_dead_letters(corpus: Corpus) -> dict[tuple[str, str], list[str]]:
     """(stage, error) -> some origins of such dead letters, in order."""
     origins: dict[tuple[str, str], list[str]] = {}
-    for batch in batches(store, some_files(manifest, "dead_letters")[0]):
+    for batch in batches(corpus, some_files(corpus, "dead_letters")[0]):
         columns = (batch[name].to_pylist() for name in ("stage", "error", "origin"))
         for stage, error, origin in zip(*columns, strict=True):
             known = origins.setdefault((stage, error), [])
@@ -106,44 +104,42 @@ def read_dead_letters(store: Store, manifest: Manifest) -> dict[tuple[str, str],
     return origins
 
 
-def some_files(manifest: Manifest, folder: str) -> tuple[list[str], int]:
+def some_files(corpus: Corpus, folder: str) -> tuple[list[str], int]:
     """Up to 20 files of a folder, spread evenly, and how many there are."""
-    names = sorted(entry.path for entry in manifest.files if entry.path.startswith(f"{folder}/"))
+    names = [entry.path for entry in corpus.files(folder)]
     few = min(MOST_FILES, len(names))
     return [names[place * len(names) // few] for place in range(few)], len(names)
 
 
-def batches(store: Store, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def batches(corpus: Corpus, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows of Parquet files."""
     for name in names:
-        with guarded_parquet(store.open(name), store.url(name)) as parquet:
+        with corpus.parquet(name) as parquet:
             yield from parquet.iter_batches(BATCH)
 
 
-def kept_texts(store: Store, manifest: Manifest) -> list[KeptText]:
+def kept_texts(corpus: PublishedCorpus) -> list[KeptText]:
     """The first documents of each domain's first shard of the split "train": places in a shard are hashes, so they are
     a random sample. Texts are decoded from the shards' tokens: what a model will see."""
     first: dict[str, ShardEntry] = {}
-    for shard in manifest.shards:
-        if shard.split == "train" and shard.documents:
+    for shard in corpus.entries("train"):
+        if shard.documents:
             first.setdefault(shard.domain, shard)
     if not first:
         return []
-    tokenizer = load_tokenizer_bytes(store.read(manifest.tokenizer.path), manifest.tokenizer.path)
-    dtype = np.dtype(DTYPES[manifest.dtype_code])
     per_domain = max(1, min(PER_DOMAIN, MOST_KEPT // len(first)))
-    columns = [column.name for column in manifest.columns]
+    columns = [column.name for column in corpus.manifest.columns]
     found = []
     for _, shard in sorted(first.items())[:MOST_KEPT]:
-        path = shard.provenance.path
-        with guarded_parquet(store.open(path), store.url(path)) as parquet:
+        with corpus.parquet(shard.provenance.path) as parquet:
             names = ["source", "url", "copies", "token_offset", "token_count", *columns]
             batch = next(parquet.iter_batches(per_domain, columns=names))
         for row in batch.to_pylist():
+            begin = row["token_offset"]
             length = min(row["token_count"], TOKENS)
-            data = store.read(shard.bin.path, row["token_offset"] * dtype.itemsize, length * dtype.itemsize)
+            tokens = read_tokens(corpus, shard, begin, begin + length)
             notes = {name: as_text(row[name]) for name in columns if row[name] not in (None, "")}
-            text = printable(tokenizer.decode(np.frombuffer(data, dtype).astype(np.int64)))
+            text = printable(corpus.tokenizer.decode(tokens))
             found.append(
                 KeptText(
                     source=row["source"],

@@ -1,14 +1,12 @@
 """One of the two corpora of a comparison, opened: its manifest, what its run says of itself, and its work files."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import RUN, Manifest, load_manifest, unseal
-from refinery.loader.format.provenance import ADOPTED
-from refinery.loader.storage.open_store import open_store
+from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.storage.store import Store
 from refinery.pipelines.run.phases import Phase, read_phase
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
@@ -18,23 +16,36 @@ Input = tuple[str, str]  # source, path
 
 @dataclass
 class Side:
-    """A corpus that is compared. label: "A" or "B". sha256: of its manifest. run: `_run.json`, {} where it is not
+    """A corpus that is compared. label: "A" or "B". run: `_run.json`, {} where it is not
     there. phases: clean and dedup where their parts are still there, else None. notes: what could not be looked at, and
     why."""
 
     label: str
     prefix: str
-    store: Store
-    manifest: Manifest
-    sha256: str
+    corpus: Corpus
     run: Mapping[str, Any]
     phases: tuple[Phase, Phase] | None
     notes: list[str] = field(default_factory=list)
 
     @property
+    def store(self) -> Store:
+        """What its files are in."""
+        return self.corpus.store
+
+    @property
+    def manifest(self) -> Manifest:
+        """Its manifest."""
+        return self.corpus.manifest
+
+    @property
+    def sha256(self) -> str:
+        """Of its manifest."""
+        return self.corpus.sha256
+
+    @property
     def adopted(self) -> bool:
         """Whether another tool wrote its tokens, so that there is no provenance."""
-        return self.manifest.lane == ADOPTED
+        return self.corpus.is_adopted
 
     @property
     def inputs(self) -> dict[Input, tuple[Any, Any]]:
@@ -68,7 +79,7 @@ class Side:
 
     def files(self, folder: str) -> Sequence[str]:
         """Published files below that folder, in order."""
-        return sorted(file.path for file in self.manifest.files if file.path.startswith(f"{folder}/"))
+        return [entry.path for entry in self.corpus.files(folder)]
 
     def checksums(self) -> Iterator[tuple[str, str]]:
         """(path, sha256) of every file of tokens."""
@@ -80,16 +91,14 @@ def open_side(label: str, prefix: str, work: str = "") -> Side:
 
     Raises FormatError where there is no complete corpus, OSError for what cannot be read.
     """
-    store = open_store(prefix)
-    manifest, data = load_manifest(store)
-    side = Side(label, prefix, store, manifest, hashlib.sha256(data).hexdigest(), {}, None)
+    side = Side(label, prefix, Corpus(prefix), {}, None)
     if side.adopted:
         side.notes.append(
             f"{label} was adopted from files of another tool: no provenance, no funnel; its documents are not compared"
         )
         return side
     try:
-        side.run = unseal(store.read(RUN), store.url(RUN))
+        side.run = side.corpus.run
     except FileNotFoundError:
         side.notes.append(f"{label} has no {RUN}: its inputs, libraries and phases are not known")
         return side

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from refinery.loader.format.manifest import MANIFEST, unseal
-from refinery.pipelines.checks.read_back import read_documents
 from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.options import all_fields
+from refinery.pipelines.export.read_back import read_documents
 from refinery.pipelines.export.rows import TextDiffers
 from tests.corpus_factory import COLUMNS, build_corpus, edit_manifest
 from tests.pipelines.export.exporting import (

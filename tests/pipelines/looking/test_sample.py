@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.commands.command_line import execute
@@ -59,11 +60,10 @@ def test_documents_are_drawn_alike(tmp_path: Path) -> None:
     """However many a shard has: of 1, 9 and 30 documents each has its share of 600 draws."""
     texts = [[f"{shard} {n}" for n in range(size)] for shard, size in enumerate((1, 9, 30))]
     root = build_corpus(tmp_path / "corpus", {("train", "web"): texts})
-    store = open_store(str(root))
-    manifest = read_manifest(store)
+    made = Corpus(str(root))
     counts: dict[str, int] = {}
     for seed in range(60):
-        for kept in draw_kept(store, manifest, 10, seed):
+        for kept in draw_kept(made, 10, seed):
             counts[kept.doc.id] = counts.get(kept.doc.id, 0) + 1
     assert len(counts) == 40 and sum(counts.values()) == 600
     assert all(3 < count < 32 for count in counts.values())  # 15 expected, with a deviation of 3.3

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,11 +12,13 @@ from refinery.loader.format.manifest import MANIFEST, RUN, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.corpus.published import PublishedCorpus
 from refinery.pipelines.report.facts import read_facts
 from refinery.pipelines.report.samples import MOST_REJECTS, PER_REASON, kept_texts, read_rejects, some_files
 from refinery.pipelines.report.write import REPORT, leave_report
 from refinery.pipelines.statistics.published import STATISTICS
 from refinery.transforms.job.report import REJECT_SCHEMA
+from tests.corpus_factory import edit_manifest
 from tests.fake_gcs import fake_gcs
 
 
@@ -51,8 +54,13 @@ def test_a_file_elsewhere(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert (corpus / REPORT).read_bytes() == before
 
 
+def forget_statistics(payload: dict[str, Any]) -> None:
+    payload["files"] = [entry for entry in payload["files"] if entry["path"] != STATISTICS]
+
+
 def test_of_an_older_corpus_without_work_it_says_what_is_missing(copy: Path) -> None:
     (copy / STATISTICS).unlink(missing_ok=True)
+    edit_manifest(copy, forget_statistics)
     shutil.rmtree(copy / "work")
     assert execute(["report", str(copy), "--overwrite"]) == 0
     page = (copy / REPORT).read_text()
@@ -110,20 +118,19 @@ def test_a_report_that_fails_does_not_fail_the_run(copy: Path) -> None:
 
 
 def test_samples_are_few_whole_and_the_same(corpus: Path, copy: Path) -> None:
-    store = open_store(str(copy))
-    manifest = read_manifest(store)
-    texts = kept_texts(store, manifest)
-    assert texts == kept_texts(open_store(str(corpus)), manifest)
+    opened = PublishedCorpus(str(copy))
+    texts = kept_texts(opened)
+    assert texts == kept_texts(PublishedCorpus(str(corpus)))
     assert all(text.text and text.tokens for text in texts)
-    names = some_files(manifest, "rejects")[0]
+    names = some_files(opened, "rejects")[0]
     rows = [dict.fromkeys(REJECT_SCHEMA.names, f"{n}") | {"stage": f"s{n % 50}", "reason": "r"} for n in range(5000)]
     rows[7]["url"] = "https://example.org/" + "a" * 1_000_000
     pq.write_table(pa.Table.from_pylist(rows, schema=REJECT_SCHEMA), copy / names[0])
-    found = read_rejects(store, manifest)
+    found = read_rejects(opened)
     assert sum(map(len, found.samples.values())) <= MOST_REJECTS
     assert all(len(each) <= PER_REASON for each in found.samples.values())
     assert found.rows["s7", "r"] == 100
     rows.reverse()  # the order of rows says nothing
     pq.write_table(pa.Table.from_pylist(rows, schema=REJECT_SCHEMA), copy / names[0])
-    assert read_rejects(store, manifest).samples == found.samples
+    assert read_rejects(opened).samples == found.samples
     assert max(len(reject.url) for each in found.samples.values() for reject in each) <= 200

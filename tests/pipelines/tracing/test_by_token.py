@@ -6,9 +6,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import read_manifest
-from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.corpus.shard_tokens import find_token, read_row
 from refinery.pipelines.tracing.answers import Kept, Query
@@ -36,18 +35,18 @@ def cut_row_groups(root: Path, name: str, rows: int) -> None:
 def test_every_token_of_a_shard(tmp_path: Path, rows: int, ends: tuple[int | None, int | None]) -> None:
     """Without BOS and EOS the empty text of the second shard has no token."""
     root = build_corpus(tmp_path / "corpus", bos=ends[0], eos=ends[1])
-    store, name = open_store(root), "train/web/shard-00001-of-00003"
+    name = "train/web/shard-00001-of-00003"
     cut_row_groups(root, name, rows)
-    manifest = read_manifest(store)
-    shard = find_shard(manifest, name)
+    corpus = Corpus(str(root))
+    shard = find_shard(corpus.manifest, name)
     table = pq.read_table(root / f"{name}.provenance.parquet").to_pylist()
     owners = [number for number, row in enumerate(table) for _ in range(row["token_count"])]
     assert len(owners) == shard.tokens
     for offset in {0, 1, shard.tokens - 1, *(row["token_offset"] for row in table if row["token_count"])}:
-        number, row = find_token(store, manifest, shard, offset)
+        number, row = find_token(corpus, shard, offset)
         assert (number, row["id"]) == (owners[offset], table[owners[offset]]["id"])
     for number, row in enumerate(table):
-        assert read_row(store, manifest, shard, number)["id"] == row["id"]
+        assert read_row(corpus, shard, number)["id"] == row["id"]
 
 
 def test_the_text_around_it(corpus: Path) -> None:

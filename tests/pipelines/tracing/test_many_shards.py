@@ -42,24 +42,24 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 
 def test_what_each_question_opens(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = Texts(str(corpus))
-    assert len(texts.manifest.shards) == SHARDS
-    texts.manifest.load()
+    assert len(texts.corpus.manifest.shards) == SHARDS
+    texts.corpus.manifest.load()
     shard = f"train/web/shard-{SHARD:05d}-of-{SHARDS:05d}"
     run, clean, provenance = "_run.json", "clean.json", f"{shard}.provenance.parquet"
     with opened(monkeypatch) as names:
-        ((_, answer),) = trace(str(corpus), [Query("id", id_of(NUMBER).hex())], manifest=texts.manifest).answers
+        ((_, answer),) = trace(str(corpus), [Query("id", id_of(NUMBER).hex())], corpus=texts.corpus).answers
     assert isinstance(answer, Kept) and answer.shard == shard
     assert names == {run, clean, provenance}
     with opened(monkeypatch) as names:
         assert texts.kept(answer).text == text_of(NUMBER)
-    assert names == {f"{shard}.bin", texts.manifest.tokenizer.path}
+    assert names == {f"{shard}.bin", texts.corpus.manifest.tokenizer.path}
     with opened(monkeypatch) as names:
         token = Query("token", f"{SHARD}:{answer.token_offset + 1}")
-        ((_, at),) = trace(str(corpus), [token], manifest=texts.manifest).answers
+        ((_, at),) = trace(str(corpus), [token], corpus=texts.corpus).answers
     assert isinstance(at, Kept) and (at.document, at.around is not None) == (answer.document, True)
-    assert names == {run, clean, provenance, f"{shard}.bin", texts.manifest.tokenizer.path}
+    assert names == {clean, provenance, f"{shard}.bin", texts.corpus.manifest.tokenizer.path}
     with pytest.raises(OSError, match=r"train/web/shard-\d{5}-of-01000"):
-        trace(str(corpus), [Query("url", "https://nowhere.example/")], manifest=texts.manifest)  # all of them
+        trace(str(corpus), [Query("url", "https://nowhere.example/")], corpus=texts.corpus)  # all of them
 
 
 def test_kept_documents_are_drawn_over_all_shards_without_reading_them(corpus: Path) -> None:
@@ -68,6 +68,6 @@ def test_kept_documents_are_drawn_over_all_shards_without_reading_them(corpus: P
     names = set()
     for seed in range(5):
         with pytest.raises(FileNotFoundError) as error:
-            list(draw_kept(texts.store, texts.manifest, 20, seed))
+            list(draw_kept(texts.corpus, 20, seed))
         names.add(str(error.value.filename))
     assert len(names) == 5 and all(name.endswith(".provenance.parquet") for name in names)

@@ -110,6 +110,7 @@ def test_an_input_that_is_gone(corpus: Path, unlisted: Path, tmp_path: Path) -> 
         else:
             entry["size"] += 1
     (root / RUN).write_bytes(seal(run))
+    edit_manifest(root)
     told: list[str] = []
     found = trace(str(root), [Query("url", row["url"]), Query("origin", row["origin"])])
     searched = replay_answers(found, str(root), "", True, told.append)
@@ -131,6 +132,7 @@ def test_a_run_that_was_made_with_other_parameters(corpus: Path, tmp_path: Path)
     run["stages"]["clean"][0]["version"] = 99
     run["fingerprint"] = "00" * 32
     (root / RUN).write_bytes(seal(run))
+    edit_manifest(root)
     row = row_of(corpus, "language")
     found = replay_answers(trace(str(root), [Query("url", row["url"])]), str(root), "", False, print)
     said = "\n".join(text_lines(found))
@@ -143,6 +145,7 @@ def test_stages_of_the_users_own_are_not_imported(corpus: Path, inputs: Path, tm
     run = unseal((root / RUN).read_bytes(), RUN)
     run["recipe"]["stages"] = [{"use": "os:system", "after": "read"}]
     (root / RUN).write_bytes(seal(run))
+    edit_manifest(root)
     row = row_of(corpus, "language")
     for recipe, problem in (("", "name the recipe's file with --recipe"), (str(inputs / "recipe.yaml"), "")):
         found = replay_answers(trace(str(root), [Query("url", row["url"])]), str(root), recipe, False, print)

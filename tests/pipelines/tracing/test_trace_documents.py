@@ -325,6 +325,7 @@ def test_work_of_another_run_is_not_believed(corpus: Path) -> None:
     add_work(corpus, [LOST], [False])
     run = unseal((corpus / RUN).read_bytes(), RUN)
     (corpus / RUN).write_bytes(seal(run | {"phases": {"clean": "77", "dedup": "77"}}))
+    edit_manifest(corpus)
     (answer,) = answers(corpus, url=LOST["url"])
     assert isinstance(answer, Missing) and not answer.work
 

@@ -1,0 +1,78 @@
+"""A published corpus, view, export or adopted corpus as an object.
+
+    import refinery.corpus
+
+    corpus = refinery.corpus.open("out/web")
+    for batch in corpus.documents(["id", "url", "text"], where="quality > 0.5 and language == 'en'"):
+        ...  # a pyarrow.RecordBatch
+    corpus.find(url="https://example.org/page")
+    corpus.text("0f9c2e6a41d7b8350f9c2e6a41d7b835")
+
+Batches are bounded, files are read when they are needed, and a damaged or forged file is an error that names it.
+`refinery.loader` has what a training node needs of the same, without the pipeline's libraries.
+"""
+
+from collections.abc import Iterator, Sequence
+from os import PathLike, fspath
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.format.view import is_view
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import Store
+from refinery.pipelines.corpus.published import Found, Place, PublishedCorpus
+from refinery.pipelines.corpus.scan import Say, silent
+from refinery.pipelines.corpus.view import CorpusView
+from refinery.pipelines.export.exported import ExportedCorpus
+from refinery.pipelines.export.options import KIND as EXPORT
+
+__all__ = ["CorpusView", "Documents", "ExportedCorpus", "Found", "Place", "PublishedCorpus", "open"]
+
+HEAD = 1 << 16  # bytes of a manifest, whose kind stands in the first lines
+
+
+@runtime_checkable
+class Documents(Protocol):
+    """What a corpus, an adopted corpus, a view and an export have in common. kind: "corpus", "adopted", "view" or
+    "export". sha256: of manifest.json, which names this version of it."""
+
+    sha256: str
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def root(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def store(self) -> Store: ...
+
+    def documents(
+        self, columns: Sequence[str] | None = None, where: str = "", split: str = "", domain: str = ""
+    ) -> Iterator[pa.RecordBatch]: ...
+
+    def find(self, url: str | None = None, origin: str | None = None, id: str | bytes | None = None) -> list[Found]: ...
+
+    def text(self, id: str | bytes, /) -> str: ...
+
+
+def open(location: str | PathLike[str], say: Say = silent) -> PublishedCorpus | CorpusView | ExportedCorpus:
+    """What is published at a local folder, gs://bucket/prefix, s3://bucket/prefix or https://host/prefix.
+
+    say: is told how far a long search is. Opening reads manifest.json, of a view also its selection and the manifests
+    of its corpora. Raises FormatError for what is none of them, and for a damaged manifest.
+    """
+    store = open_store(fspath(location))
+    head = b""
+    if store.size(MANIFEST) is not None:
+        head = store.read(MANIFEST, 0, HEAD)
+    if is_view(head):
+        return CorpusView(store, say)
+    if f'"kind": "{EXPORT}"'.encode() in head:
+        return ExportedCorpus(store, say)
+    return PublishedCorpus(store, say)
