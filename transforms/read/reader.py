@@ -140,4 +140,4 @@ class Reader:
     @property
     def called(self) -> str:
         """What a file of it is, for messages: "a Parquet file"."""
-        return self.title or f"a {self.name.upper()} file"
+        return self.title or f"a file of the format {self.name}"
