@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,12 @@ from refinery.pipelines.dataflow.worker_package import build_package
 from refinery.pipelines.recipe import user_stages
 from refinery.pipelines.recipe.load_recipe import load_recipe, recorded_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
-from refinery.pipelines.run.fingerprint import describe_phase, phase_fingerprints
+from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.differences import phase_differences
+from refinery.pipelines.run.fingerprint import describe_phase, describe_readers, phase_fingerprints
 from refinery.transforms.read.at_origin import read_at
+from refinery.transforms.read.formats.delimited import CSV
+from refinery.transforms.read.formats.jsonl import JSONL
 from refinery.transforms.read.plan import ReadTask, plan_sources
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import read_task
@@ -37,8 +43,9 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 SECTION = PAGE[PAGE.index("## A reader") :]
 CODE, TEST = re.findall(r"```python\n(.*?)```", SECTION, re.S)
 LINE = re.search(r"^sources: .*$", SECTION, re.M)
+BLOCK = re.search(r"```text\n(.*?)```", SECTION, re.S)
 POINT = re.search(r'^mbox = "(.*)"$', SECTION, re.M)
-assert LINE and POINT
+assert LINE and BLOCK and POINT
 
 NUMBERS = (*range(10, 16), *range(20, 24))
 HEAD = "From otter@a.example Wed May  1 12:00:00 2024\r\nMessage-ID: <{number}@a.example>\r\n"
@@ -132,6 +139,8 @@ def test_a_reader_of_ones_own_on_every_runner_here(mine: Path, tmp_path: Path) -
     audit = ("audit", tmp_path / "pool", "--sample", 1, "--workers", 0)
     assert "name the recipe's file with --recipe" in run(*audit, check=False).stderr
     assert run(*audit, "--recipe", mine).returncode == 0
+    assert "kept" in run("try", mine, "--origin", row["origin"]).stdout
+    run("train-tokenizer", mine, "--output", tmp_path / "t.json", "--vocab-size", 300, "--workers", 1)
     texts = run("export", tmp_path / "pool", "--format", "jsonl", "--output", tmp_path / "texts", "--workers", 0)
     assert texts.returncode == 0
 
@@ -287,6 +296,48 @@ def test_an_entry_point_is_named_alone(mine: Path, monkeypatch: pytest.MonkeyPat
         RecipeError, match=r"'mbx' given, one of auto, .*, mbox or module:NAME is allowed \(did you mean"
     ):
         load_recipe(str(mine))
+
+
+def test_an_installed_package_is_read_in_worker_processes(mine: Path, tmp_path: Path) -> None:
+    """A package as pip lays it out, the entry point as the page has it; nothing is beside the recipe."""
+    site = tmp_path / "site"
+    (site / "mailboxes-1.dist-info").mkdir(parents=True)
+    (site / "mbox.py").write_text(CODE)
+    (site / "mailboxes-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mailboxes\nVersion: 1\n")
+    (group,) = tomllib.loads(BLOCK[1])["project"]["entry-points"].items()
+    points = "".join(f"{name} = {value}\n" for name, value in group[1].items())
+    (site / "mailboxes-1.dist-info" / "entry_points.txt").write_text(f"[{group[0]}]\n{points}")
+    (tmp_path / "mbox.py").unlink()
+    change(mine, format="mbox")
+    words = ("refine", mine, "--output", tmp_path / "out", "--workers", 1, "--quiet")
+    run(*words, alone=True, environment={"PYTHONPATH": str(site)})
+    check(tmp_path / "out")
+
+
+def test_what_differs_between_two_runs_is_named(mine: Path) -> None:
+    before = describe_phase(load_recipe(str(mine)), "clean", lambda path: "")
+    (mine.parent / "mbox.py").write_text(f"{CODE}\n# another comment\n")
+    sys.modules.pop("mbox")
+    after = describe_phase(load_recipe(str(mine)), "clean", lambda path: "")
+    runs = [{"recipe": each["recipe"], "inputs": [], "stages": {"clean": each["stages"]}} for each in (before, after)]
+    assert phase_differences(*runs, "clean", ("sources",)) == "the reader mbox:MBOX of the stage read differs"
+
+
+def test_a_version_of_ours_beyond_the_first_is_in_the_fingerprint(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = load_recipe(str(small / "recipe.yaml"))
+    before = phase_fingerprints(recipe, [])["clean"]
+    monkeypatch.setattr(Recipe, "readers", lambda self: [replace(JSONL, version=2), CSV])
+    assert list(describe_readers(recipe)) == [{"name": "jsonl", "version": 2}]
+    assert phase_fingerprints(recipe, [])["clean"] != before
+
+
+def test_tasks_of_two_runs_are_compared(mine: Path) -> None:
+    """Options are what a task list has, whatever the recipe's are made of."""
+    code = CODE.replace("quoted: bool = True", "quoted: bool = True\n    names: tuple[str, ...] = ()")
+    (mine.parent / "mbox.py").write_text(code)
+    change(mine, names=["a", "b"])
+    (task, _) = tasks_of(mine)
+    assert task.options == {"names": ["a", "b"], "quoted": False} and {ReadTask.from_json(task.to_json())} == {task}
 
 
 def test_input_by_hand_keeps_the_format(mine: Path) -> None:

@@ -14,7 +14,7 @@ from refinery.transforms.read.own_records import BadRecord, records_of
 from refinery.transforms.read.plan import SourceParams, plan_source
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.reader import Reader
-from refinery.transforms.read.sources import read_task
+from refinery.transforms.read.sources import NoReader, read_task
 from refinery.transforms.read.task import LimitParams, ReadTask
 from tests.transforms.read_fixtures import summary
 
@@ -186,7 +186,7 @@ def test_a_format_in_python_is_a_name_or_a_reference() -> None:
         SourceParams(name="s", paths=("x",), format="jsonll")
     with pytest.raises(ValueError, match="options: given with format 'jsonl', a reader of your own may have some"):
         SourceParams(name="s", paths=("x",), format="jsonl", options={"a": 1})
-    with pytest.raises(ValueError, match="format: module 'nowhere_at_all' cannot be imported"):
+    with pytest.raises(NoReader, match="format: module 'nowhere_at_all' cannot be imported"):
         list(read_task(ReadTask("x", "nowhere_at_all:X", "s", 0, 1), LIMITS))
-    with pytest.raises(ValueError, match="has no declaration of a reader by that name"):
+    with pytest.raises(NoReader, match="has no declaration of a reader by that name"):
         list(read_task(ReadTask("x", f"{__name__}:LIMITS", "s", 0, 1), LIMITS))

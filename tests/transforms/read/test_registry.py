@@ -91,6 +91,10 @@ def test_two_of_one_name_or_ending() -> None:
         ({"endings": ".jsonl"}, "endings of type str given, a tuple is allowed"),
         ({"magic": ("WARC",)}, "bytes that are not empty are allowed"),
         ({"magic": (b"",)}, "bytes that are not empty are allowed"),
+        ({"version": "1"}, "version '1' given"),
+        ({"read": None}, "read None, split Split("),
+        ({"split": "lines"}, "split 'lines' given, a function and a Split"),
+        ({"reasons": ("empty",)}, "reasons ('empty',) given, a tuple of Reason is needed"),
         ({"options": dict}, "options <class 'dict'> given, a subclass of Params is needed"),
     ],
 )
