@@ -191,6 +191,15 @@ def test_records_and_where_they_are(mine: Path) -> None:
     assert ReadTask.from_json(task.to_json()) == task
 
 
+def test_what_looks_like_a_separator_and_a_part_without_headers(mine: Path) -> None:
+    box = HEAD.format(number=1) + "\r\nOne.\r\n\r\nFrom here on:\r\n>From there.\r\n> quoted\r\n\r\n"
+    box += HEAD.format(number=2) + 'Content-Type: multipart/mixed; boundary="x"\r\n\r\n--x\r\n\r\nTwo.\r\n--x--\r\n'
+    (mine.parent / "mail" / "a.mbox").write_bytes(box.encode())
+    first, second = read_task(tasks_of(mine)[0])
+    assert first.content == b"One.\r\n\r\nFrom here on:\r\nFrom there.\r\n\r\n"  # type: ignore[union-attr]
+    assert second.content == b"Two."  # type: ignore[union-attr]
+
+
 def test_it_travels_in_the_worker_package(mine: Path) -> None:
     sources = load_recipe(str(mine)).CODE.sources()
     assert sources == {"mbox.py": CODE.encode()}
