@@ -24,6 +24,7 @@ RUN pip install --require-hashes --requirement requirements-build.txt \
     && pip wheel --no-deps --no-build-isolation --require-hashes --requirement requirements-worker.txt --wheel-dir wheels
 COPY setup.py pyproject.toml ./
 COPY refinery/*.py refinery/py.typed refinery/
+COPY refinery/testing refinery/testing
 COPY pipelines refinery/pipelines
 COPY transforms refinery/transforms
 COPY loader refinery/loader

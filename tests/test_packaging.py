@@ -91,8 +91,11 @@ def source_files() -> set[str]:
     """Every file of the import package, as a name below its parent."""
     kinds = (".py", ".pyi", ".c", ".h", ".npy", ".typed", ".css", ".js", ".txt")
     files = [path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.suffix in kinds]
-    own = [path for path in (ROOT / "refinery").iterdir() if path.suffix in kinds]
-    return {f"refinery/{path.relative_to(ROOT).as_posix()}" for path in files} | {f"refinery/{p.name}" for p in own}
+    folders = (ROOT / "refinery", ROOT / "refinery" / "testing")
+    own = [path for folder in folders for path in folder.iterdir() if path.suffix in kinds]
+    return {f"refinery/{path.relative_to(ROOT).as_posix()}" for path in files} | {
+        path.relative_to(ROOT).as_posix() for path in own
+    }
 
 
 def test_the_archive_holds_every_source_file_once_and_no_test(sdist: Path) -> None:

@@ -1,6 +1,6 @@
 """A recipe from YAML or plain data: its lane found, stages from elsewhere put in their places, every problem a line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,22 @@ from typing import Any
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
 from refinery.pipelines.recipe.recipe import DEFAULT_LANE, Recipe, UsedStage, find_lane, lane_names, recipe_class
-from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode, load_declaration, load_stage, merge_code
+from refinery.pipelines.recipe.user_stages import (
+    NO_CODE,
+    UserCode,
+    load_declaration,
+    load_reader,
+    load_stage,
+    merge_code,
+)
 from refinery.transforms.core.lane import AnyStage, Lane
-from refinery.transforms.core.params import below, given
+from refinery.transforms.core.params import below, given, nearest, printable_name
 from refinery.transforms.core.resources import read_resource
+from refinery.transforms.core.stage import Reason
 from refinery.transforms.read.params import SourceParams
+from refinery.transforms.read.reader import Reader
+from refinery.transforms.read.registry import is_own, readers
+from refinery.transforms.read.sources import READ
 from refinery.transforms.write.targets import TARGET
 
 PLACES = ("path_lists", "config", "split", "max_files", "enabled")  # with `paths`: what a source reads
@@ -44,7 +55,9 @@ def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] =
             raise RecipeError("--input: the recipe has no source that could take it")
         # An input given by hand replaces what the recipe reads: the run is about these files and nothing else.
         kept = {key: value for key, value in sources[0].items() if key not in PLACES}
-        data = {**data, "sources": [{**kept, "paths": list(inputs), "format": "auto"}]}
+        form = kept.get("format", "auto")  # endings say nothing of a reader of the user's own
+        form = form if isinstance(form, str) and form not in readers() else "auto"
+        data = {**data, "sources": [{**kept, "paths": list(inputs), "format": form}]}
     return parse_recipe(data, None if is_remote else Path(path).parent)
 
 
@@ -62,7 +75,8 @@ def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
     except ValueError as error:
         raise RecipeError(str(error)) from None
     lane, data, code = _place_stages(lane, data, folder)
-    code = merge_code((own, code))
+    lane, data, readers_code = _place_readers(lane, data, folder)
+    code = merge_code((own, code, readers_code))
     cls = recipe_class(with_target(lane) if has_target(data.get("sources")) else lane)
     if code.files:  # the class of this recipe alone: files may change before the next one is read
         cls = type(cls.__name__, (cls,), {"__module__": cls.__module__, "CODE": code})
@@ -70,15 +84,19 @@ def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
 
 
 def recorded_recipe(where: str, data: Mapping[str, Any], path: str = "") -> Recipe:
-    """The recipe that a run has recorded or, where it has stages or a lane of its own, the one in the file `path`. Code
-    that a corpus names is never imported because the corpus names it.
+    """The recipe that a run has recorded or, where it has stages, readers or a lane of its own, the one in the file
+    `path`. Code that a corpus names is never imported because the corpus names it.
 
     where: the run, for messages. Raises RecipeError.
     """
     if path:
         return load_recipe(path)
-    if data.get("stages") or ":" in str(data.get("lane", "")):
-        raise RecipeError(f"{where}: its recipe has stages or a lane of its own; name the recipe's file with --recipe")
+    sources = data.get("sources")
+    named = [str(source.get("format", "")) for source in sources or () if isinstance(source, dict)]
+    if data.get("stages") or ":" in str(data.get("lane", "")) or any(map(is_own, named)):
+        raise RecipeError(
+            f"{where}: its recipe has stages, readers or a lane of its own; name the recipe's file with --recipe"
+        )
     return parse_recipe(dict(data))
 
 
@@ -148,3 +166,56 @@ def _place_stages(lane: Lane, data: dict[str, Any], folder: Path) -> tuple[Lane,
         entries.append({"use": place.use, "after": place.after})
         codes.append(code)
     return lane, {**data, **sections, "stages": entries}, merge_code(codes)
+
+
+def _place_readers(lane: Lane, data: dict[str, Any], folder: Path) -> tuple[Lane, dict[str, Any], UserCode]:
+    """The lane with the reasons of the recipe's own readers, the recipe with these as module:NAME and further keys of
+    their sources as options, and the readers' code."""
+    listed = data.get("sources")
+    if not isinstance(listed, list):
+        return lane, data, NO_CODE
+    known = (lane.source or SourceParams).model_fields
+    own: dict[str, Reader] = {}
+    sources, codes = [], []
+    for index, source in enumerate(listed):
+        form = source.get("format", known["format"].default) if isinstance(source, dict) else None
+        if not isinstance(form, str) or form in ("auto", *readers()):
+            sources.append(source)
+            continue
+        where = f"sources[{index}]"
+        try:
+            reader, code = load_reader(form, folder)
+        except ValueError as error:
+            raise RecipeError(below(where, str(error))) from error
+        if own.setdefault(reader.name, reader).module != reader.module:
+            raise RecipeError(
+                f"{where}.format: {form!r} given, a reader {reader.name!r}: {own[reader.name].module} has that name"
+            )
+        options = _options_of(reader, source, where, known)
+        kept = {key: value for key, value in source.items() if key in known}
+        sources.append({**kept, "format": reader.module, **({"options": options} if options else {})})
+        codes.append(code)
+    added = [reason for reader in own.values() for reason in reader.reasons]
+    return with_reasons(lane, added), {**data, "sources": sources}, merge_code(codes)
+
+
+def _options_of(reader: Reader, source: dict[str, Any], where: str, known: Collection[str]) -> dict[str, Any]:
+    """The parameters of a reader of the user's own: what a source has under `options`, and its further keys."""
+    named = source.get("options")
+    if named is not None and not isinstance(named, dict):
+        raise RecipeError(f"{where}.options: {given(named)} given, a mapping of names to values is allowed")
+    further = {key: value for key, value in source.items() if key not in known}
+    fields = reader.options.model_fields if reader.options else {}
+    if foreign := next((key for key in (*further, *(named or ())) if key not in fields), None):
+        raise RecipeError(f"{where}.{printable_name(foreign)}: unknown key, {nearest(foreign, [*known, *fields])}")
+    return parse(reader.options, {**(named or {}), **further}, where).plain() if reader.options else {}
+
+
+def with_reasons(lane: Lane, added: Sequence[Reason]) -> Lane:
+    """The lane whose readers may also give these reasons."""
+    declared = {reason.name for reason in READ.reasons}
+    more = {reason.name: reason for reason in added if reason.name not in declared}
+    if not more:
+        return lane
+    read = replace(READ, reasons=(*READ.reasons, *more.values()))
+    return replace(lane, clean=tuple(read if stage is READ else stage for stage in lane.clean))

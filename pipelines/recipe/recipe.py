@@ -36,6 +36,8 @@ from refinery.transforms.dedup.stages import (
 )
 from refinery.transforms.pack.write_packed import PackedParams
 from refinery.transforms.read.plan import LimitParams, SourceParams
+from refinery.transforms.read.reader import Reader
+from refinery.transforms.read.registry import find_reader, is_own
 from refinery.transforms.records.rank import RankParams
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
@@ -194,7 +196,7 @@ class Recipe(Params):
                 except ValueError as error:
                     raise ValueError(below(stage.key, str(error))) from None
         for index, source in enumerate(self.sources):
-            if source.format != "auto" and source.format not in lane.readers:
+            if source.format not in ("auto", *lane.readers) and not is_own(source.format):
                 raise ValueError(
                     f"sources[{index}].format: {source.format!r} given, one of {', '.join(lane.readers)} is allowed in "
                     f"the lane {lane.name}"
@@ -268,6 +270,13 @@ class Recipe(Params):
         """How copied constructs of source files are cut; None where they are not, or the lane has no such stage."""
         params: ChunkCopyParams | None = getattr(self, CHUNK_COPIES.key, None)
         return params
+
+    def readers(self) -> list[Reader]:
+        """The readers of the formats that its sources name, and of all that its lane reads where one goes by endings,
+        by name. Raises ValueError where one of the user's own is not there."""
+        names = {source.format for source in self.sources}
+        names = (names - {"auto"}) | set(self.LANE.readers) if "auto" in names else names
+        return [find_reader(name) for name in sorted(names)]
 
     def source_facts(self) -> dict[str, SourceFacts]:
         """Source name -> its priority and domain."""

@@ -1,4 +1,4 @@
-"""Stages and lanes from elsewhere: declared in a module beside the recipe, an installed package, or an entry point.
+"""Stages, readers and lanes from elsewhere: in a module beside the recipe, an installed package, or an entry point.
 
 Their code decides results, so it is part of the fingerprint, and it travels to the workers: by its folder to processes
 of this machine, inside the worker package to others.
@@ -9,7 +9,6 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,16 +18,17 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from refinery.transforms.core.stage import Stage
+from refinery.transforms.read.reader import Reader
+from refinery.transforms.read.registry import REFERENCE, readers
 
 T = TypeVar("T")
 
-GROUP = "refinery.stages"
-REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+STAGES, READERS = "refinery.stages", "refinery.readers"  # groups of entry points
 
 
 @dataclass(frozen=True)
 class UserCode:
-    """Source files that stages and lanes from elsewhere are made of: path as workers import it -> where it is here.
+    """Source files that stages, readers and lanes from elsewhere are made of: path as workers import it -> where it is.
 
     folder: to be put on the path of processes on this machine; "" for installed packages.
     """
@@ -61,7 +61,7 @@ def load_stage(use: str, folder: Path) -> tuple[Stage[Any], UserCode]:
     """The stage that `use` names, and the code that it is made of. Raises ValueError as `load_declaration` does, and
     for a stage that does not judge single documents."""
     if not REFERENCE.fullmatch(use):
-        points = {point.name: point.value for point in entry_points(group=GROUP)}
+        points = offered(STAGES)
         if use not in points:
             known = f"module:NAME or one of {', '.join(sorted(points))}" if points else "module:NAME"
             raise ValueError(f"use: {use!r} given, {known} is allowed")
@@ -72,8 +72,32 @@ def load_stage(use: str, folder: Path) -> tuple[Stage[Any], UserCode]:
     return replace(stage, module=use), code
 
 
+def load_reader(form: str, folder: Path) -> tuple[Reader, UserCode]:
+    """The reader that a source's `format` names, none of ours, and the code that it is made of.
+
+    Raises ValueError as `load_declaration` does, and for a reader whose name is that of one of ours.
+    """
+    if not REFERENCE.fullmatch(form):
+        points = offered(READERS)
+        if form not in points:
+            names = ["auto", *readers(), *sorted(points)]
+            near = difflib.get_close_matches(form[:100], names, 1, 0.7)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise ValueError(f"format: {form!r} given, one of {', '.join(names)} or module:NAME is allowed{hint}")
+        form = points[form]
+    reader, code = load_declaration("format", form, folder, Reader)
+    if reader.name in readers():
+        raise ValueError(f"format: {form!r} given, a reader {reader.name!r}: a name that no format has is allowed")
+    return replace(reader, module=form), code
+
+
+def offered(group: str) -> dict[str, str]:
+    """What installed packages offer in a group of entry points: name -> "module:NAME"."""
+    return {point.name: point.value for point in entry_points(group=group)}
+
+
 def load_declaration(key: str, name: str, folder: Path, kind: type[T]) -> tuple[T, UserCode]:
-    """The stage or lane that `name` stands for, and the code that it is made of.
+    """The stage, reader or lane that `name` stands for, and the code that it is made of.
 
     key: of the recipe, for messages. name: "module:NAME", in a module beside the recipe or an installed package.
     Importing the module runs its code, as a recipe's own. Raises ValueError, one line, for whatever is not there or is

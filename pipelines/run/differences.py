@@ -109,6 +109,10 @@ def _stage_difference(stage: str, what: str, old: Any, new: Any) -> list[str]:
         )
         changed = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
         return [f"the file {safe(path)} of the stage {stage} differs" for path in changed]
+    if what == "readers":
+        entries = [{str(each["name"]): each for each in readers or ()} for readers in (old, new)]
+        names = sorted(name for name in {**entries[0], **entries[1]} if entries[0].get(name) != entries[1].get(name))
+        return [f"the reader {safe(name)} of the stage {stage} differs" for name in names]
     if what == "code":
         return [f"the code of the stage {stage} differs"]
     return [f"{what} of the stage {stage} is {old!r} there, {new!r} here"]

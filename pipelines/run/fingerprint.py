@@ -27,7 +27,7 @@ from refinery.transforms.core.resources import resource_digest
 from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.chunk_copies.hashes import CHUNK_SCHEME
 from refinery.transforms.dedup.cut_lines import LINE_SCHEME
-from refinery.transforms.read.sources import ReadTask
+from refinery.transforms.read.sources import READ, ReadTask
 
 SAMPLES = 64
 LISTINGS = 16  # of a bucket, however few its inputs are
@@ -55,10 +55,24 @@ def describe_stages(recipe: Recipe, phase: str, digest: Callable[[str], str] | N
             entry["files"] = [[path, digest(path)] for path in files]
         if stage.module:
             entry["code"] = recipe.CODE.digest()
+        if stage.name == READ.name and (chosen := list(describe_readers(recipe))):
+            entry["readers"] = chosen
         yield entry
     sink = recipe.LANE.sink(phase)
     if sink is not None:
         yield describe_part(sink)
+
+
+def describe_readers(recipe: Recipe) -> Iterator[dict[str, Any]]:
+    """The readers that the recipe may use, as far as the stage `read` does not stand for them: those of the user's own,
+    and ours whose version is no longer the first one."""
+    for reader in recipe.readers():
+        entry = {"name": reader.module or reader.name, "version": reader.version}
+        if reader.module:
+            libraries = {name: installed(name) for name in sorted(reader.libraries)}
+            yield {**entry, "libraries": libraries, "code": recipe.CODE.digest()}
+        elif reader.version > 1:
+            yield entry
 
 
 def describe_phase(recipe: Recipe, phase: str, digest: Callable[[str], str] | None = None) -> dict[str, Any]:

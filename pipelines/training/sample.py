@@ -144,6 +144,7 @@ def sample_texts(
         recipe = recipe.model_copy(update={"sources": tuple(s for s in recipe.sources if s.name in shares)})
     budgets = {name: math.ceil(budget * share) for name, share in shares.items()} or {ALL: budget}
     tasks = plan_sources(recipe.sources, notes=recipe.notes(), readers=recipe.LANE.readers)
+    runner.use_code(recipe.CODE.folder, tuple(recipe.CODE.files))
     with TemporaryDirectory(prefix="refinery-sample-") as scratch:
         listed = write_tasks(scratch, tasks)
 

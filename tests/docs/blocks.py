@@ -33,6 +33,8 @@ PYTHON_ELSEWHERE = {
     ("volunteers.md", ""): "tests/pipelines/export/test_distribution.py",
     ("architecture.md", '"""Documents that are mostly digits'): "tests/pipelines/test_adding_a_stage.py",
     ("architecture.md", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
+    ("extending.md", '"""Mailboxes'): "tests/pipelines/test_adding_a_reader.py",
+    ("extending.md", '"""The reader of mailboxes'): "tests/pipelines/test_adding_a_reader.py",
     ("architecture.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
 }
 

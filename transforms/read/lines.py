@@ -33,6 +33,28 @@ class Line:
     error: str = ""
 
 
+def lines_of(stream: MemberStream, most: int) -> Iterator[tuple[int, bytes]]:
+    """Every line of a decompressed file at its byte offset, with the line feed that ends it, empty ones too.
+
+    One of more than `most` bytes comes in pieces. What stopped it before the end of the file is in `stream.broken`.
+    Memory: a line and a block.
+    """
+    rest, offset = bytearray(), 0
+    while piece := stream.read():
+        rest += piece
+        if b"\n" not in piece and len(rest) <= most:
+            continue
+        *whole, last = bytes(rest).split(b"\n")
+        pieces = [line + b"\n" for line in whole] + ([last] if len(last) > most else [])
+        rest = bytearray() if len(last) > most else bytearray(last)
+        for line in pieces:
+            for at in range(0, len(line), most):
+                yield offset + at, line[at : at + most]
+            offset += len(line)
+    for at in range(0, len(rest), most):
+        yield offset + at, bytes(rest[at : at + most])
+
+
 def read_lines(source: ByteSource, task: ReadTask, limit: int) -> Iterator[Line]:
     """The lines that belong to the task's part, in order."""
     stream = MemberStream(source)

@@ -103,7 +103,7 @@ def _offset(reader: Reader, origin: str, task: ReadTask) -> int:
 
 def _check(reader: Reader, name: str, is_right: bool, value: Any, allowed: str) -> None:
     if not is_right:
-        raise BadRecord(f"{reader.module}: {name}: {given(value)} given, {allowed} is allowed")
+        raise BadRecord(f"{reader.module or reader.name}: {name}: {given(value)} given, {allowed} is allowed")
 
 
 def held(record: RawDocument, task: ReadTask, limits: LimitParams) -> RawDocument | Skipped | Damaged:

@@ -102,6 +102,8 @@ class SourceParams(Params):
             if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", value):
                 named = "up to 64 lower-case letters, digits, '_', '.' and '-' are allowed"
                 raise ValueError(f"{field}: {value!r} given, {named}")
+        if self.options and not is_own(self.format):
+            raise ValueError(f"options: given with format {self.format!r}, a reader of your own may have some")
         given = (*self.paths, *self.path_lists)
         if not given or not all(given):
             raise ValueError(f"paths: {list(self.paths)} given, one or more file names or globs are allowed")

@@ -93,7 +93,7 @@ def whole_file(
         version=file.version,
         unit=source.unit,
         dialect=source.dialect,
-        options=dict(source.options),
+        options=source.plain()["options"],  # as a task list has them, so that tasks of two runs are compared
         meta_fields=source.meta_fields,
         own_meta=tuple(note.name for note in notes),
         carried_meta=tuple(note.name for note in notes if note.carried),
@@ -102,5 +102,10 @@ def whole_file(
 
 
 def count_parts(task: ReadTask, split_bytes: int) -> int:
-    """Into how many parts the file of `task` is cut."""
-    return find_reader(task.format).split.count(task, split_bytes)
+    """Into how many parts the file of `task` is cut. Raises ValueError where a reader's own `Split` gives no number."""
+    parts = find_reader(task.format).split.count(task, split_bytes)
+    if not isinstance(parts, int) or parts < 1:
+        raise ValueError(
+            f"source {task.source}: format: {task.format} makes {parts!r} parts of {task.path}, 1 is least"
+        )
+    return parts

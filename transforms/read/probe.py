@@ -6,15 +6,16 @@ the run is planned, and what is wrong is said in one line.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
-from refinery.transforms.core.answers import Damaged, Skipped
+from refinery.transforms.core.answers import Skipped
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read.byte_source import open_source
 from refinery.transforms.read.explain import NO_DOCUMENT, RECORDS, explain_other
-from refinery.transforms.read.registry import find_reader
+from refinery.transforms.read.own_records import BadRecord
+from refinery.transforms.read.registry import find_reader, is_own
 from refinery.transforms.read.sources import read_task
 from refinery.transforms.read.task import LimitParams, ReadTask
 
@@ -48,25 +49,44 @@ def _probe(files: Sequence[ReadTask], limits: LimitParams) -> str:
     if not filled:
         return f"{files[0].path} is empty (0 bytes)" if len(files) == 1 else f"all {len(files):,} files are empty"
     seen: Counter[str] = Counter()
+    failed = ""
     for task in filled[:FILES]:
         check = find_reader(task.format).check
         if check and (problem := check(task)):
             return problem
-        for record in islice(_records(task, limits), RECORDS):
-            if isinstance(record, RawDocument) or (isinstance(record, Skipped) and record.reason != "empty"):
-                return ""
-            seen[record.reason if isinstance(record, Skipped) else record.error] += 1
-    return _explain(filled[0], seen)
+        try:
+            tells = _look_at(task, limits, seen)
+        except OSError:
+            raise
+        except BadRecord as error:
+            return f"{task.path}: {error}"
+        except Exception as error:  # noqa: BLE001 - as in PerFile: it costs the rest of the file
+            failed = failed or f"{task.path}: {task.format}: {type(error).__name__}: {' '.join(str(error).split())}"
+            seen[type(error).__name__] += 1
+            continue
+        if tells:
+            return ""
+    return failed if failed and is_own(filled[0].format) else _explain(filled[0], seen)
 
 
-def _records(task: ReadTask, limits: LimitParams) -> Iterator[RawDocument | Skipped | Damaged]:
-    """As the pipeline has them: a reader that gives up costs the rest of its file, storage that fails is raised."""
+def _look_at(task: ReadTask, limits: LimitParams, seen: Counter[str]) -> bool:
+    """Whether one of a file's first records is a document, or left out for a reason that says nothing about the source;
+    the others are counted in `seen`. Where the reader is the user's own, it is read on: mistakes of it end the run."""
+    tells = False
     try:
-        yield from read_task(task, limits)
-    except OSError:
+        for record in islice(read_task(task, limits), RECORDS):
+            if isinstance(record, RawDocument) or (isinstance(record, Skipped) and record.reason != "empty"):
+                tells = True
+                if not is_own(task.format):
+                    break
+            else:
+                seen[record.reason if isinstance(record, Skipped) else record.error] += 1
+    except (OSError, BadRecord):
         raise
-    except Exception as error:  # noqa: BLE001 - as in PerFile
-        yield Damaged(type(error).__name__, task.origin(0))
+    except Exception:  # there are documents before it
+        if not tells:
+            raise
+    return tells
 
 
 # --- what is wrong, in words ----------------------------------------------------------------------------------------
@@ -75,8 +95,9 @@ def _records(task: ReadTask, limits: LimitParams) -> Iterator[RawDocument | Skip
 def _explain(task: ReadTask, seen: Counter[str]) -> str:
     if not seen:
         return f"{task.path} holds no record"
+    explain = find_reader(task.format).explain
     with open_source(task.place, task.size, task.version) as source:
-        line = (find_reader(task.format).explain or explain_other)(task, source)
+        line = explain(task, source) if explain else explain_other(task, source)
     total = sum(seen.values())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in seen.most_common(3))
     what = "the first record is no document" if total == 1 else f"none of the first {total:,} records is a document"

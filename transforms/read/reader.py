@@ -123,12 +123,18 @@ class Reader:
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name) or self.name == "auto":
             raise ValueError(f"reader: name {self.name!r} given, lower-case letters, digits and hyphens are allowed")
-        if self.version < 1:
-            raise ValueError(f"reader {self.name}: version {self.version} given, 1 or more is allowed")
+        if not isinstance(self.version, int) or self.version < 1:
+            raise ValueError(f"reader {self.name}: version {self.version!r} given, 1 or more is allowed")
         for what in TUPLES:
             if not isinstance(getattr(self, what), tuple):
                 given = type(getattr(self, what)).__name__
                 raise ValueError(f"reader {self.name}: {what} of type {given} given, a tuple is allowed")
+        if not callable(self.read) or not isinstance(self.split, Split):
+            raise ValueError(
+                f"reader {self.name}: read {self.read!r}, split {self.split!r} given, a function and a Split"
+            )
+        if not all(isinstance(reason, Reason) for reason in self.reasons):
+            raise ValueError(f"reader {self.name}: reasons {self.reasons!r} given, a tuple of Reason is needed")
         for ending in self.endings:
             if not ENDING.fullmatch(ending) or ending in COMPRESSIONS:
                 raise ValueError(f"reader {self.name}: ending {ending!r} given, such as '.{self.name}' is allowed")
@@ -140,4 +146,4 @@ class Reader:
     @property
     def called(self) -> str:
         """What a file of it is, for messages: "a Parquet file"."""
-        return self.title or f"a {self.name.upper()} file"
+        return self.title or f"a file of the format {self.name}"

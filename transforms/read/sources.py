@@ -41,12 +41,17 @@ class InputChanged(OSError):
     missing, or be those of two versions, without a trace."""
 
 
+class NoReader(OSError):
+    """The reader of a format is not there, where a file of it is to be read: that is no damage of the file."""
+
+
 def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
     """Every record of a task, in the file's order, as a document, a reason to skip it, or damage.
 
     Pure but for reading the file; the same bytes give the same records. Raises InputChanged where the file has gone
     since it was planned, where its size is another one, or, of a local one, its time of change, then and when it has
-    been read, or the CRC-32C of what was read is not the planned one; OSError when the storage fails otherwise.
+    been read, or the CRC-32C of what was read is not the planned one; NoReader where its reader cannot be imported;
+    OSError when the storage fails otherwise.
     """
     return (record for record in read_file(task, limits) if not isinstance(record, FileRead))
 
@@ -60,7 +65,10 @@ def read_file(
     if task.poison:
         yield Damaged("PoisonFile", task.origin(0), size=task.share_bytes)
         return
-    reader = find_reader(task.format)
+    try:
+        reader = find_reader(task.format)
+    except ValueError as error:
+        raise NoReader(str(error)) from error
     try:
         with reading(task.path), open_source(task.place, task.size, task.version, limits.max_window_bytes) as source:
             changed = changed_at(task.place)

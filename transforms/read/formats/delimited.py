@@ -48,11 +48,13 @@ def read_delimited(
     rows = rows_of(lines, task.dialect, DELIMITERS[task.format])
     header: Sequence[str] | None = None
     number = taken = 0
+    zeros = False
     while taken != task.cap:
         row, data = rows.next()
         if row is None and not data and not lines.too_long:
             break
         if row is not None and not row:
+            zeros = zeros or bool(data.strip())
             continue
         if header is None:
             if row is None or len(set(row)) < len(row) or task.text_field not in row:
@@ -75,6 +77,8 @@ def read_delimited(
             is_text = not isinstance(record, Damaged)
             yield record if is_text else Damaged("BadRow", origin, data[:HASHED], len(data))
         number += 1
+    if header is None and zeros:  # a block of zeros where a file was to be: not the same as one without a row
+        yield Damaged("BadHeader", task.origin(0), size=task.size)
     if stream.broken:
         yield Damaged(stream.broken, task.origin(number), size=max(task.size - stream.total, 0))
 
@@ -158,5 +162,5 @@ _declared = partial(
     check=other_dialect,
     explain=explain_delimited,
 )
-CSV = _declared(name="csv", endings=(".csv",))
-TSV = _declared(name="tsv", endings=(".tsv",))
+CSV = _declared(name="csv", title="a CSV file", endings=(".csv",))
+TSV = _declared(name="tsv", title="a TSV file", endings=(".tsv",))

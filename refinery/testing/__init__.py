@@ -1,0 +1,16 @@
+"""Tests for what you add to Refinery: a class for each kind of declaration, with the tests that ours pass.
+
+    from refinery.testing import ReaderTests
+
+    class TestMbox(ReaderTests):
+        reader = MBOX
+
+        def files(self):
+            return {"a.mbox": b"From ..."}
+
+pytest finds their tests by name; nothing here imports it. See docs/extending.md.
+"""
+
+from refinery.testing.readers import ReaderTests
+
+__all__ = ["ReaderTests"]
