@@ -24,7 +24,7 @@ from refinery.pipelines.checks.verdict import Verdict, reach
 from refinery.pipelines.export.checkpoint import CHECKPOINT, read_checkpoint
 from refinery.pipelines.export.export_manifest import file_entries, sum_sources
 from refinery.pipelines.export.options import KIND, RUN_KIND, TOKENS, WORK
-from refinery.pipelines.export.read_back import read_documents
+from refinery.pipelines.export.read_documents import read_documents
 from refinery.pipelines.progress.work import Work
 from refinery.transforms.core.document import text_bytes
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -199,7 +199,7 @@ class ShardCheck:
         sources: dict[str, dict[str, int]] = {}
         digest, row = sha256(), 0
         part = 0
-        for document in read_documents(stream, path, fields):
+        for document in read_documents(stream, path, self.manifest["options"]["format"], fields):
             while part < len(parts) and row == parts[part]["documents"]:
                 yield from self._end_of_part(path, parts[part], digest)
                 digest, row, part = sha256(), 0, part + 1

@@ -13,9 +13,11 @@ from refinery.pipelines.commands.arguments import (
     result,
     say,
 )
-from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, MEGATRON, SHARD_TOKENS, ExportOptions
+from refinery.pipelines.export.export_format import COMPRESSIONS
+from refinery.pipelines.export.options import DTYPES, MEGATRON, SHARD_TOKENS, ExportOptions, format_names
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.pipelines.shell.help_text import Suggested
 
 EXPORT_EXAMPLES = """examples:
   refinery export out/web --format jsonl --output out/web-jsonl                   one .jsonl.zst for each shard
@@ -56,7 +58,14 @@ def add_export_commands(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     export.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
-    export.add_argument("--format", "--to", required=True, choices=(*FORMATS, MEGATRON), help="what it is made into")
+    export.add_argument(
+        "--format",
+        "--to",
+        required=True,
+        choices=Suggested((*format_names(), MEGATRON)),
+        metavar="FORMAT",
+        help=f"{', '.join((*format_names(), MEGATRON))}; or module:NAME, a format of your own",
+    )
     export.add_argument("--output", required=True, metavar="LOCATION", help="where the export goes: a folder or gs://…")
     export.add_argument(
         "--fields", default="", metavar="A,B", help="of a document (default: all but input_ids), such as id,url,text"

@@ -16,7 +16,7 @@ from refinery.pipelines.corpus.columns import TEXT, Columns
 from refinery.pipelines.corpus.published import Found, Place, id_bytes
 from refinery.pipelines.corpus.scan import Say, silent
 from refinery.pipelines.export.options import KIND, TOKENS
-from refinery.pipelines.export.read_back import read_documents
+from refinery.pipelines.export.read_documents import read_documents
 from refinery.transforms.core.params import nearest
 
 BATCH_ROWS = 1024
@@ -97,7 +97,7 @@ class ExportedCorpus:
         with written_by_a_run(f"{self._where}: its fields are"):
             fields = [str(name) for name in self.manifest["fields"]]
         with self.store.open(path) as stream:
-            rows = read_documents(stream, path, fields)
+            rows = read_documents(stream, path, self.format, fields)
             while some := list(islice(rows, BATCH_ROWS)):
                 for row in some:
                     row["id"] = id_bytes(row["id"]) if "id" in row else b""

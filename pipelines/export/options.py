@@ -1,12 +1,14 @@
 """What an export is asked for: the format, the fields of a row, how files are compressed and cut."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.format.manifest import Column
+from refinery.pipelines.export.export_format import COMPRESSIONS, FLAGS, ExportFormat, FileOptions
+from refinery.pipelines.export.registry import export_formats, load_format
+from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 
-COMPRESSIONS = {"none": "", "gzip": ".gz", "zstd": ".zst"}  # of JSONL, and what they add to a name
 DTYPES = ("int64", "int32")  # of PyTorch shards
 SHARD_TOKENS = 2_500_000
 
@@ -14,18 +16,21 @@ KIND, RUN_KIND = "refinery-export", "refinery-export-run"  # of manifest.json an
 WORK = "_export"  # below an export: task lists, records of what is done, the job's report; removed at the end
 
 TOKENS = "torch"  # the one format of tokens without documents
-TEXTS = ("jsonl", "parquet", "huggingface", "webdataset", "mds")
-FORMATS = (*TEXTS, TOKENS)
 MEGATRON = "megatron"  # a corpus of its own (refinery.pipelines.adopt.megatron_export), not one of ExportOptions
 
 BEFORE = ("id", "url", "source", "domain", "origin")
 AFTER = ("copies", "sources", "text_bytes", "token_count", "meta", "text", "input_ids")
 
 
+def format_names() -> tuple[str, ...]:
+    """The formats of ours: of texts, then that of tokens."""
+    return (*export_formats(), TOKENS)
+
+
 @dataclass(frozen=True)
 class ExportOptions:
-    """format: one of FORMATS. fields: of a row, () for all but input_ids. compression: of JSONL, "" for zstd.
-    single_file: JSONL, one file for each split. shard_tokens, dtype: of PyTorch shards.
+    """format: TOKENS, or whatever `load_format` takes. fields: of a row, () for all but input_ids. compression: "" for
+    zstd; single_file: one file for each split; both of formats that take them. shard_tokens, dtype: of PyTorch shards.
     """
 
     format: str
@@ -36,34 +41,56 @@ class ExportOptions:
     dtype: str = "int64"
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise ValueError(f"--format: {self.format!r} given, one of {', '.join(FORMATS)} is allowed")
         if self.compression not in ("", *COMPRESSIONS):
             raise ValueError(f"--compression: {self.compression!r} given, {', '.join(COMPRESSIONS)} is allowed")
         if self.dtype not in DTYPES:
             raise ValueError(f"--dtype: {self.dtype!r} given, {' or '.join(DTYPES)} is allowed")
         if not 1 <= self.shard_tokens < 2**31:
             raise ValueError(f"--shard-tokens: {self.shard_tokens} given, 1 to {2**31 - 1} is allowed")
-        for flag, is_set, owner in (
-            ("--compression", bool(self.compression), "jsonl"),
-            ("--single-file", self.single_file, "jsonl"),
-            ("--shard-tokens", self.shard_tokens != SHARD_TOKENS, TOKENS),
-            ("--dtype", self.dtype != DTYPES[0], TOKENS),
-        ):
-            if is_set and self.format != owner:
-                raise ValueError(f"{flag}: given with --format {self.format}, it is for --format {owner}")
+        flags = () if self.format == TOKENS else self.declared.flags
+        for flag in FLAGS:
+            if getattr(self, flag) and flag not in flags:
+                takers = [each.name for each in export_formats().values() if flag in each.flags]
+                named = f"--{flag.replace('_', '-')}"
+                raise ValueError(f"{named}: given with --format {self.format}, it is for --format {', '.join(takers)}")
+        of_tokens = {"--shard-tokens": self.shard_tokens != SHARD_TOKENS, "--dtype": self.dtype != DTYPES[0]}
+        for named, is_set in of_tokens.items():
+            if is_set and self.format != TOKENS:
+                raise ValueError(f"{named}: given with --format {self.format}, it is for --format {TOKENS}")
         if self.fields and self.format == TOKENS:
             raise ValueError(f"--fields: given with --format {TOKENS}, whose shards hold tokens alone")
 
+    @property
+    def declared(self) -> ExportFormat:
+        """The declaration of a format of texts. Raises ValueError as `load_format`."""
+        try:
+            return load_format(self.format)[0]
+        except ValueError as error:
+            if self.format.isidentifier() and "given, one of" in str(error):
+                known = ", ".join(format_names())
+                raise ValueError(f"--format: {self.format!r} given, one of {known} or module:NAME is allowed") from None
+            raise
+
+    @property
+    def code(self) -> UserCode:
+        """The code of a format of the user's own."""
+        return NO_CODE if self.format == TOKENS else load_format(self.format)[1]
+
+    @property
+    def files(self) -> FileOptions:
+        """What the format is told."""
+        return FileOptions(self.compression or "zstd", self.single_file)
+
     def plain(self) -> dict[str, Any]:
         """What decides the files, as plain data."""
-        used = {
-            TOKENS: ("format", "shard_tokens", "dtype"),
-            "jsonl": ("format", "fields", "compression", "single_file"),
-        }.get(self.format, ("format", "fields"))
-        return {
-            name: list(value) if name == "fields" else value for name, value in asdict(self).items() if name in used
-        }
+        if self.format == TOKENS:
+            return {"format": TOKENS, "shard_tokens": self.shard_tokens, "dtype": self.dtype}
+        declared = self.declared
+        found: dict[str, Any] = {"format": declared.name, "fields": list(self.fields)}
+        found |= {flag: getattr(self, flag) for flag in declared.flags}
+        if declared.version > 1 or declared.module:
+            found["version"] = declared.version
+        return found | ({"code": self.code.digest()} if declared.module else {})
 
 
 def all_fields(columns: Sequence[Column]) -> tuple[str, ...]:

@@ -15,13 +15,11 @@ import apache_beam as beam
 import orjson
 import pyarrow as pa
 
-from refinery.loader.format.manifest import SCHEMA_VERSION, ShardEntry, check_domain, seal, unseal
+from refinery.loader.format.manifest import SCHEMA_VERSION, ShardEntry, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
-from refinery.pipelines.export.options import COMPRESSIONS, ExportOptions, chosen_fields
+from refinery.pipelines.export.options import ExportOptions, chosen_fields
 from refinery.pipelines.export.rows import CorpusFacts, TextOf, parse_entry, plain_entry, read_rows, row_schema
-from refinery.pipelines.export.write_files import write_jsonl, write_parquet, write_webdataset
-from refinery.pipelines.export.write_mds import write_mds
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.exchange.side_outputs import add_side_output
@@ -59,28 +57,13 @@ def file_name(options: ExportOptions, split: str, domain: str, index: int, count
     >>> file_name(ExportOptions("jsonl"), "train", "web", 0, 16)
     'train/web/shard-00000-of-00016.jsonl.zst'
     """
-    number = f"{index:05d}-of-{count:05d}"
-    if options.format == "huggingface":
-        return f"data/{check_domain(domain)}/{split}-{number}.parquet"
-    suffix = {
-        "jsonl": f".jsonl{COMPRESSIONS[options.compression or 'zstd']}",
-        "parquet": ".parquet",
-        "webdataset": ".tar",
-        "mds": ".mds",
-    }[options.format]
-    return f"{split}/{check_domain(domain)}/shard-{number}{suffix}"
+    declared = options.declared
+    return declared.file_name(split, domain, f"{index:05d}-of-{count:05d}", declared.suffix(options.files))
 
 
 def write_rows(path: Path, job: TextJob, batches: Iterable[pa.RecordBatch]) -> None:
     """The rows in the format of the job."""
-    if job.options.format == "jsonl":
-        write_jsonl(path, batches, job.options.compression or "zstd")
-    elif job.options.format == "webdataset":
-        write_webdataset(path, batches)
-    elif job.options.format == "mds":
-        write_mds(path, job.schema, batches)
-    else:
-        write_parquet(path, job.schema, batches)
+    job.options.declared.write(path, job.schema, batches, job.options.files)
 
 
 class _Counted:

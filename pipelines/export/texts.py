@@ -10,13 +10,12 @@ import apache_beam as beam
 
 from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, seal
 from refinery.loader.storage.store import CHUNK
-from refinery.pipelines.export.card import write_card
+from refinery.pipelines.export.export_format import Written
 from refinery.pipelines.export.export_manifest import listed_files, sum_sources
-from refinery.pipelines.export.options import COMPRESSIONS, KIND, ExportOptions, chosen_fields
+from refinery.pipelines.export.options import KIND, ExportOptions, chosen_fields
 from refinery.pipelines.export.place import Place, SourceCorpus
 from refinery.pipelines.export.rows import corpus_facts
 from refinery.pipelines.export.text_job import ExportShards, TextJob, describe, file_name, shard_tasks
-from refinery.pipelines.export.write_mds import index_bytes
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.job.task_list import TaskList, write_task_list
@@ -43,6 +42,7 @@ class TextExport:
         had, ValueError for options that do not fit the corpus, and whatever the job raises.
         """
         manifest = self.corpus.manifest
+        self.runner.use_code(self.options.code.folder, tuple(self.options.code.files))
         identity = {"options": self.options.plain(), "corpus": self.corpus.plain()}
         self.place = place = Place(self.output, identity, self.runner, manifest.name, self.say)
         facts = corpus_facts(self.corpus.root, manifest)
@@ -97,10 +97,8 @@ class TextExport:
         shards = self._join(shards) if self.options.single_file else shards
         path, data = self.corpus.tokenizer_file()
         files = [self.place.add_file(path, data)]
-        if self.options.format == "huggingface":
-            files.append(self.place.add_file("README.md", write_card(manifest, job.fields, sources)))
-        if self.options.format == "mds":
-            files += self._write_indexes(job, shards)
+        facts = Written(manifest, job.fields, job.schema, shards, sources)
+        files += [self.place.add_file(name, data) for name, data in self.options.declared.beside(facts)]
         payload = {
             "schema_version": SCHEMA_VERSION,
             "kind": KIND,
@@ -121,27 +119,15 @@ class TextExport:
         self.place.store.create(MANIFEST, seal(payload))
         return payload
 
-    def _write_indexes(self, job: TextJob, shards: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """index.json of each folder of MDS files."""
-        folders: dict[str, list[dict[str, Any]]] = {}
-        for shard in shards:
-            folder, _, name = shard["file"]["path"].rpartition("/")
-            entry = {"name": name, "size": shard["file"]["size"], "documents": shard["documents"]}
-            folders.setdefault(folder, []).append(entry)
-        return [
-            self.place.add_file(f"{folder}/index.json", index_bytes(job.schema, entries))
-            for folder, entries in sorted(folders.items())
-        ]
-
     def _join(self, shards: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """One file for each split, of the files of its shards, which go when the manifest is there: members of gzip and
         frames of zstd may follow each other. Done by this process; disk: one split.
         """
-        store, suffix = self.place.store, COMPRESSIONS[self.options.compression or "zstd"]
+        store, suffix = self.place.store, self.options.declared.suffix(self.options.files)
         joined = []
         for split in sorted({shard["split"] for shard in shards}):
             parts = [shard for shard in shards if shard["split"] == split]
-            name = f"{split}.jsonl{suffix}"
+            name = f"{split}{suffix}"
             with TemporaryDirectory(prefix="refinery-export-") as scratch:
                 path = Path(scratch) / "joined"
                 with path.open("wb") as out:

@@ -28,6 +28,15 @@ CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 COMMENT = re.compile(r"\s{3,}|\s[|>]\s")  # ends an example: what is said about it, a pipe, a file
 
 
+class Suggested(tuple[str, ...]):
+    """Values that completion offers for an argument which takes others, too: argparse's `choices`."""
+
+    __slots__ = ()
+
+    def __contains__(self, value: object) -> bool:
+        return True
+
+
 class CommandParser(argparse.ArgumentParser):
     """argparse's parser, whose errors say what to do next. Commands that are added to it are of this class, too."""
 

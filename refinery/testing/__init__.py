@@ -11,6 +11,7 @@
 pytest finds their tests by name; nothing here imports it. See docs/extending.md.
 """
 
+from refinery.testing.exports import ExportTests
 from refinery.testing.readers import ReaderTests
 
-__all__ = ["ReaderTests"]
+__all__ = ["ExportTests", "ReaderTests"]

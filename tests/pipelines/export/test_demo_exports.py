@@ -8,13 +8,13 @@ import pytest
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.checks.verify_export import verify_export
-from refinery.pipelines.export.options import FORMATS, TOKENS
+from refinery.pipelines.export.options import TOKENS, format_names
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.export.exporting import corpus_shards, export
 from tests.sampling import sampled
 
 
-@pytest.mark.parametrize("format_", sampled("formats of the demo's exports", FORMATS, 2))
+@pytest.mark.parametrize("format_", sampled("formats of the demo's exports", format_names(), 2))
 def test_the_demos_corpus_in_every_format(corpus: Path, tmp_path: Path, format_: str) -> None:
     options = {"shard_tokens": 1000} if format_ == TOKENS else {}
     made = export(corpus, tmp_path / "out", format_, **options)

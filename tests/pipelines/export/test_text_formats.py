@@ -12,7 +12,7 @@ import yaml
 from refinery.loader.format.manifest import MANIFEST, unseal
 from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.options import all_fields
-from refinery.pipelines.export.read_back import read_documents
+from refinery.pipelines.export.read_documents import read_documents
 from refinery.pipelines.export.rows import TextDiffers
 from tests.corpus_factory import COLUMNS, build_corpus, edit_manifest
 from tests.pipelines.export.exporting import (
@@ -65,7 +65,7 @@ def test_every_document_with_its_text(corpus: Path, tmp_path: Path, format_: str
             assert found == wanted
         assert len(found) == len(wanted)
         with path.open("rb") as stream:  # and what verify reads is the same
-            again = [dict(document) for document in read_documents(stream, path.name, fields.split(","))]
+            again = [dict(document) for document in read_documents(stream, path.name, format_, fields.split(","))]
         assert [document.get("text") for document in again] == [document.get("text") for document in wanted]
     report = verify_export(str(tmp_path / "out"))
     assert report.failures == []

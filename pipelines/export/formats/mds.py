@@ -6,16 +6,18 @@ A sample is the sizes of its columns of variable size, and then all its values, 
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
-from refinery.pipelines.export.write_files import json_rows
+from refinery.pipelines.export.export_format import ExportFormat, FileOptions, Written
+from refinery.pipelines.export.json_rows import json_rows
 
 VERSION = 2
 MOST_BYTES = 2**32 - 1  # offsets have 32 bits
@@ -72,7 +74,7 @@ def columns_of(schema: pa.Schema, size_limit: int | None = None) -> dict[str, An
     }
 
 
-def write_mds(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+def write_mds(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], options: FileOptions) -> None:
     """Write the rows. Raises ValueError for a file of more than 4 GiB. Disk: the samples twice."""
     config = json.dumps(columns_of(schema), sort_keys=True).encode()
     known = encodings(schema)
@@ -107,3 +109,59 @@ def index_bytes(schema: pa.Schema, shards: Sequence[Mapping[str, Any]]) -> bytes
         for shard in shards
     ]
     return json.dumps({"shards": entries, "version": VERSION}, sort_keys=True).encode()
+
+
+def indexes(written: Written) -> Iterator[tuple[str, bytes]]:
+    """index.json of each folder."""
+    folders: dict[str, list[dict[str, Any]]] = {}
+    for shard in written.shards:
+        folder, _, name = shard["file"]["path"].rpartition("/")
+        entry = {"name": name, "size": shard["file"]["size"], "documents": shard["documents"]}
+        folders.setdefault(folder, []).append(entry)
+    for folder, entries in sorted(folders.items()):
+        yield f"{folder}/index.json", index_bytes(written.schema, entries)
+
+
+def read_mds(stream: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
+    """The samples of a file. Memory: the file."""
+    data = memoryview(stream.read())
+    count = int(np.frombuffer(data, "<u4", 1)[0])
+    offsets = np.frombuffer(data, "<u4", count + 1, 4).tolist()
+    columns = json.loads(bytes(data[4 * (count + 2) : offsets[0]]))
+    names = list(zip(columns["column_names"], columns["column_encodings"], columns["column_sizes"], strict=True))
+    for start, stop in pairwise(offsets):
+        yield _sample(data[start:stop], names)
+
+
+def _sample(data: memoryview, columns: list[tuple[str, str, int | None]]) -> dict[str, Any]:
+    varying = sum(size is None for _, _, size in columns)
+    sizes = iter(np.frombuffer(data, "<u4", varying).tolist())
+    position, sample = 4 * varying, {}
+    for name, encoding, fixed in columns:
+        size = next(sizes) if fixed is None else fixed
+        sample[name] = _value(encoding, bytes(data[position : position + size]))
+        position += size
+    return sample
+
+
+def _value(encoding: str, data: bytes) -> Any:
+    if encoding == "str":
+        return data.decode()
+    if encoding == "json":
+        return orjson.loads(data)
+    if encoding in ("int", "float64"):
+        return np.frombuffer(data, "<i8" if encoding == "int" else "<f8")[0].item()
+    width = 1 << (data[0] & 3)  # of the shape, which has one dimension
+    return np.frombuffer(data, encoding.partition(":")[2], offset=1 + width)
+
+
+MDS = ExportFormat(
+    name="mds",
+    version=1,
+    summary="MosaicML's MDS, for the library `streaming`",
+    ending=".mds",
+    write=write_mds,
+    read=read_mds,
+    beside=indexes,
+    libraries=("numpy", "orjson"),
+)
