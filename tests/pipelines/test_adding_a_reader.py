@@ -359,6 +359,10 @@ def test_what_is_no_mailbox_is_said_before_anything_runs(mine: Path) -> None:
         (mine.parent / "mail" / f"{name}.mbox").write_bytes(b"%PDF-1.7 of a mail")
     (problem,) = probe_sources(tasks_of(mine), load_recipe(str(mine)).limits).values()
     assert "a.mbox is not a file of the format mbox: it looks like a PDF document" in problem
+    for name in ("a", "b"):
+        (mine.parent / "mail" / f"{name}.mbox").write_bytes(b"From me to you")
+    (problem,) = probe_sources(tasks_of(mine), load_recipe(str(mine)).limits).values()
+    assert "a.mbox is damaged, or was cut off: it begins like a file of the format mbox" in problem
 
 
 def test_the_line_of_the_page_is_what_the_page_says() -> None:

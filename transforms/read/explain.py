@@ -33,10 +33,10 @@ FOREIGN = {
 
 def explain_other(task: ReadTask, source: ByteSource) -> str:
     """What a file is by its first bytes, where that is not what its reader takes."""
-    kind, reader = kind_of(source), find_reader(task.format)
-    if kind in (kind_by(start) for start in reader.magic):
-        return f"{task.path} is damaged, or was cut off: it begins like {kind}, and cannot be read"
-    return f"{task.path} is not {reader.called}: it looks like {kind}"
+    reader = find_reader(task.format)
+    if reader.magic and first_bytes(source).startswith(reader.magic):
+        return f"{task.path} is damaged, or was cut off: it begins like {reader.called}, and cannot be read"
+    return f"{task.path} is not {reader.called}: it looks like {kind_of(source)}"
 
 
 def about_text_field(task: ReadTask) -> str:
