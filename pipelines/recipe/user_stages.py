@@ -9,6 +9,7 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -112,7 +113,7 @@ def load_declaration(key: str, name: str, folder: Path, kind: type[T]) -> tuple[
         found = sorted(known for known, value in vars(module).items() if isinstance(value, kind))
         near = difflib.get_close_matches(attribute, found, 1)
         hint = f"did you mean {near[0]}?" if near else f"{', '.join(found) or 'none'} found there"
-        what = kind.__name__.lower()
+        what = re.sub(r"(?<=.)(?=[A-Z])", " ", kind.__name__).lower()
         raise ValueError(f"{key}: {name!r} given, the module has no declaration of a {what} by that name; {hint}")
     files = dict(_local_files(Path(str(module.__file__)), folder) if local else _package_files(module))
     return declaration, UserCode(files, str(folder) if local else "")

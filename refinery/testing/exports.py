@@ -137,7 +137,7 @@ class ExportTests:
     def test_batches_decide_no_row(self, tmp_path: Path) -> None:
         rows = self.rows(33)
         found = [self.written(tmp_path / str(size), rows, size=size)[1] for size in (1, 7, 100)]
-        expect(found[0] == found[1] == found[2], "rows depend on the sizes of batches")
+        expect(str(found[0]) == str(found[1]) == str(found[2]), "rows depend on the sizes of batches")
 
     def test_a_file_without_rows(self, tmp_path: Path) -> None:
         path, found = self.written(tmp_path, [])
@@ -152,10 +152,13 @@ class ExportTests:
             found = []
             try:
                 with path.open("rb") as stream:
-                    found.extend(plain(row) for row in self.export.read(stream, path.name))
+                    for row in self.export.read(stream, path.name):
+                        if row.keys() != set(SCHEMA.names):  # which `refinery verify` calls a failure
+                            break
+                        found.append(plain(row))
             except Exception:  # noqa: BLE001, S112 - whatever the format's library raises
                 continue
-            expect(found == whole[: len(found)], f"cut at {part}/12: other rows than were written")
+            expect(str(found) == str(whole[: len(found)]), f"cut at {part}/12: other rows than were written")
             expect(len(found) < len(whole), f"cut at {part}/12: all rows are there")
 
 
