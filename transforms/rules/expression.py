@@ -42,6 +42,7 @@ from refinery.transforms.rules.grammar import (
     Functions,
     Node,
 )
+from refinery.transforms.rules.vectors import OneByOne, judge_batch
 
 __all__ = ["ExpressionError", "Rule", "column_types", "compile_formula", "compile_rule"]
 
@@ -76,17 +77,20 @@ class Rule:
     def mask(self, table: pa.Table) -> pa.BooleanArray:
         """Whether each row of a table meets the rule, without nulls; reads only the columns that the rule names.
 
-        Raises ExpressionError if one is not in the table. Memory: one batch of rows. A loop over rows, so that tables
-        and single rows cannot disagree: 0.2 million rows per second and core for a rule of three comparisons.
+        Raises ExpressionError if one is not in the table. Memory: one batch of rows. By whole columns, where these have
+        all values exactly as single rows have them (vectors.py); else row by row, some fifty times as slow.
         """
         missing = [name for name in self.names if name not in table.column_names]
         if missing:
             raise ExpressionError(f"{', '.join(missing)}: no such column in this table")
-        chunks = [
-            pa.array([self(row) for row in _rows(batch)], pa.bool_())
-            for batch in table.select(list(self.names)).to_batches(max_chunksize=65_536)
-        ]
+        chunks = [self._judge(batch) for batch in table.select(list(self.names)).to_batches(max_chunksize=65_536)]
         return pa.concat_arrays(chunks) if chunks else pa.array([], pa.bool_())
+
+    def _judge(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        try:
+            return pa.array(judge_batch(self._run, batch))
+        except OneByOne:
+            return pa.array([self(row) for row in _rows(batch)], pa.bool_())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return compile_rule, (self.text, self._types)

@@ -3,10 +3,12 @@
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refinery.transforms.rules.expression import ExpressionError, compile_rule
+from refinery.transforms.rules.vectors import OneByOne, judge_batch
 
 TYPES = {"a": "float", "b": "float", "n": "integer", "m": "integer", "s": "string", "t": "string"}
 
@@ -109,6 +111,87 @@ def test_missing_values_are_sqls_in_rows_and_tables(rows, parts, word):
     rule = compile_rule(f" {word} ".join(texts), TYPES)
     assert [rule.decide(row) for row in rows] == expected.to_pylist()
     assert rule.mask(table).to_pylist() == pc.fill_null(expected, False).to_pylist()
+
+
+SCHEMA = pa.schema(
+    {"a": pa.float32(), "b": pa.float32(), "d": pa.float64(), "n": pa.int64(), "m": pa.uint32()}
+    | {"s": pa.string(), "t": pa.string(), "c": pa.bool_(), "l": pa.list_(pa.string())}
+)
+KINDS = TYPES | {"d": "double", "c": "boolean", "l": "strings"}
+ANY = st.fixed_dictionaries(
+    {name: st.none() | st.floats(width=32) for name in "ab"}
+    | {"d": st.none() | st.floats(), "c": st.none() | st.booleans(), "l": st.lists(TEXTS, max_size=2)}
+    | {
+        "n": st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3),
+        "m": st.none() | st.integers(0, 2**32 - 1),
+    }
+    | {name: st.none() | TEXTS for name in "st"}
+)
+NUMBER = st.sampled_from(["a", "b", "d", "n", "m", "0", "1", "-2.5", "0.7", "1e300", "9007199254740993", "3"])
+ARITHMETIC = st.recursive(
+    NUMBER,
+    lambda inner: (
+        st.builds("({} {} {})".format, inner, st.sampled_from("+-*/"), inner)
+        | st.builds("{}({}, {})".format, st.sampled_from(["min", "max"]), inner, inner)
+        | inner.map("(-{})".format)
+    ),
+    max_leaves=4,
+)
+TESTED = (
+    st.builds("{} {} {}".format, ARITHMETIC, COMPARISON, ARITHMETIC)
+    | st.builds("{} {} {} {} {}".format, ARITHMETIC, COMPARISON, NUMBER, COMPARISON, ARITHMETIC)
+    | st.builds("{} is {}null".format, ARITHMETIC | TEXT, st.sampled_from(["", "not "]))
+    | st.builds("{} {}in [1, 0.7, -2.5]".format, ARITHMETIC, st.sampled_from(["", "not "]))
+    | st.builds("{} {} {}".format, TEXT, COMPARISON, TEXT)
+    | st.builds("{} in ('a', '', {})".format, TEXT, TEXTS.map(repr))
+    | st.builds("{}({}, {})".format, st.sampled_from(["starts_with", "ends_with", "contains"]), TEXT, TEXT)
+    | st.sampled_from(["c", "'a' in l", "not c"])
+)
+EVERY = st.recursive(TESTED, conditions, max_leaves=5)
+
+
+@given(EVERY, st.lists(ANY, max_size=8))
+@example("n < 9007199254740992.0", [{"n": 2**53 + 1}])
+@example("n == m or n != n", [{"n": -(2**63)}])
+@example("contains(s, 'a\\') or starts_with(s, '%')", [{"s": "a\\"}, {"s": "%"}])
+@example("a >= 0.7", [{"a": 0.7}, {"a": float("nan")}, {"a": None}])
+def test_whole_columns_are_judged_as_their_rows(text, rows):
+    try:
+        rule = compile_rule(text, KINDS)
+    except ExpressionError:
+        return
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    expected = [rule(row) for row in table.to_pylist()]
+    assert rule.mask(table).to_pylist() == expected
+    pieces = pa.concat_tables([table.slice(0, 3), table.slice(3)])
+    assert rule.mask(pieces).to_pylist() == expected
+
+
+COLUMNS = pa.RecordBatch.from_pylist([{"a": 0.5, "n": 3, "s": "a", "c": True, "m": 1}, {"a": None, "s": ""}], SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("a > 0.3 and s == 'a' and n >= 3", [True, False]),
+        ("not (a > 0.3) or s is null", [False, True]),
+        ("(a + 1) / 2 < max(n, m) and s in ['a', 'b']", [True, False]),
+        ("starts_with(s, 'a') or contains(s, 'b')", [True, False]),
+        ("c and 0.1 < a <= 0.5 and n in (3, 4.5)", [True, False]),
+    ],
+)
+def test_rules_as_people_write_them_are_judged_by_columns(text, expected):
+    rule = compile_rule(text, KINDS)
+    assert judge_batch(rule._run, COLUMNS.select(list(rule.names))).tolist() == expected
+
+
+@pytest.mark.parametrize("text", ["'a' in l", "contains(s, t)", "n > 0.5"])
+def test_what_columns_cannot_say_exactly_is_left_to_rows(text):
+    batch = pa.RecordBatch.from_pylist([{"n": 2**60, "s": "a", "t": "a", "l": ["a"]}], SCHEMA)
+    rule = compile_rule(text, KINDS)
+    with pytest.raises(OneByOne):
+        judge_batch(rule._run, batch.select(list(rule.names)))
+    assert rule.mask(pa.Table.from_batches([batch])).to_pylist() == [True]
 
 
 WORDS = ["a", "n", "s", "and", "or", "not", "in", "is", "null", "(", ")", "[", "]", ",", "==", "<", "+", "-", "*", "/"]
