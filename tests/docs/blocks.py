@@ -35,6 +35,8 @@ PYTHON_ELSEWHERE = {
     ("architecture.md", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
     ("extending.md", '"""Mailboxes'): "tests/pipelines/test_adding_a_reader.py",
     ("extending.md", '"""The reader of mailboxes'): "tests/pipelines/test_adding_a_reader.py",
+    ("extending.md", '"""Arrow'): "tests/pipelines/test_adding_an_export.py",
+    ("extending.md", '"""The format keeps'): "tests/pipelines/test_adding_an_export.py",
     ("architecture.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
 }
 
@@ -49,6 +51,7 @@ NOT_RUN = {
     r"\.venv/bin/pip ": "installs",
     r"(\.venv/bin/)?python examples/": "needs PyTorch: tests/test_examples.py and test_distribution.py run them",
     r"(\.venv/bin/)?torchrun ": "training frameworks: tests/frameworks",
+    r"refinery export .*--format arrow_ipc:": "tests/pipelines/test_adding_an_export.py",
     r"refinery compare ": "two corpora: tests/pipelines/comparison",
     r"cmp ": "compares what those wrote",
     r"gcloud |cp terraform/|terraform |eval ": "Google Cloud",
