@@ -12,10 +12,10 @@ import pytest
 
 from refinery.loader.format.manifest import MANIFEST, RUN, provenance_schema, seal, unseal
 from refinery.pipelines.checks.placement import Plan, read_plan
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.lanes.web import LANE
 from refinery.pipelines.verify.other_files import RECORDS
 from refinery.pipelines.verify.shard import RowCheck
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.job.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.write.shards import provenance_columns
 from refinery.transforms.write.shuffle import order_key, split_of

@@ -9,7 +9,7 @@ import pytest
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.tracing.answers import Kept, Query
 from refinery.pipelines.tracing.by_token import find_shard, find_token, read_row
 from refinery.pipelines.tracing.trace_documents import trace
