@@ -23,9 +23,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Print the status of a run. With --live, flags go to Beam, as for a launch (--impersonate_service_account)."""
+    from refinery.pipelines.checks.kinds import holds_view
     from refinery.pipelines.inspection.inspection import inspect
     from refinery.pipelines.inspection.text import json_line, text_lines
-    from refinery.pipelines.mix.inspect_view import holds_view, inspect_view
 
     ask = None
     if args.live:
@@ -33,6 +33,8 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
         ask = ask_dataflow(flags)
     if holds_view(args.prefix):
+        from refinery.pipelines.mix.inspect_view import inspect_view
+
         lines, code = inspect_view(args.prefix, args.json)
         for line in lines:
             say(line)
