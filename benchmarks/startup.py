@@ -86,20 +86,25 @@ def used() -> float:
     return spent.ru_utime + spent.ru_stime
 
 
-def looking(corpus: str, folder: str) -> dict[str, list[str]]:
-    """Command -> its words: those that read a corpus and write nothing, or one small file into `folder`."""
-    kept = json.loads(start("sample", corpus, "-n", "1", "--json").said.splitlines()[0])
+def some_document(corpus: str) -> dict[str, str]:
+    """A document of a corpus as `refinery sample` gives it: its id and url are asked for."""
+    found: dict[str, str] = json.loads(start("sample", corpus, "-n", "1", "--json").said.splitlines()[0])
+    return found
+
+
+def looking(corpus: str, document: Mapping[str, str], folder: str) -> dict[str, list[str]]:
+    """Command -> its words, of those that read a corpus and write nothing, or one small file into `folder`."""
     return {
         "--help": ["--help"],
         "verify": ["verify", corpus],
         "inspect": ["inspect", corpus],
-        "trace": ["trace", corpus, "--url", kept["url"]],
-        "show": ["show", corpus, "--id", kept["id"]],
+        "trace": ["trace", corpus, "--url", document["url"]],
+        "show": ["show", corpus, "--id", document["id"]],
         "sample": ["sample", corpus],
         "report": ["report", corpus, "--output", f"{folder}/report.html", "--overwrite"],
         "compare": ["compare", corpus, corpus],
         "card": ["card", corpus],
-        "audit": ["audit", corpus, "--sample", "0.05", "--workers", "0"],
+        "audit": ["audit", corpus, "--sample", "0.2", "--workers", "0"],
         "shards": ["shards", corpus, "--node", "n"],
         "blend": ["blend", corpus],
         "plan": ["plan", "--from", corpus, "--share", "1%"],
@@ -126,7 +131,7 @@ def main() -> None:
     args: Any = parser.parse_args()
     print("| command | CPU seconds | modules |\n| --- | --- | --- |")
     with TemporaryDirectory() as folder, TemporaryDirectory() as cache:
-        for name, words in looking(args.corpus, folder).items():
+        for name, words in looking(args.corpus, some_document(args.corpus), folder).items():
             runs = [start(*words, cache=cache) for _ in range(1 + args.times)][1:]  # the first one compiles
             if runs[0].code:
                 raise SystemExit(f"{name}: exit code {runs[0].code}\n{runs[0].said}")

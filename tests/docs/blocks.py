@@ -33,6 +33,7 @@ PYTHON_ELSEWHERE = {
     ("volunteers.md", ""): "tests/pipelines/export/test_distribution.py",
     ("architecture.md", '"""Documents that are mostly digits'): "tests/pipelines/test_adding_a_stage.py",
     ("architecture.md", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
+    ("extending.md", '"""`refinery largest-shards`'): "tests/pipelines/cli/test_adding_a_command.py",
     ("architecture.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
 }
 
@@ -44,7 +45,7 @@ NOT_RUN = {
     r"(PYTHONPATH=\. )?(\.venv/bin/)?python (-m benchmarks\.|benchmarks/)": "minutes, on data that is not at hand",
     r"SANITIZE_TESTS=0 ": "minutes of fuzzing",
     r"\. \.venv/bin/activate": "of the shell",
-    r"\.venv/bin/pip ": "installs",
+    r"(\.venv/bin/)?pip ": "installs",
     r"(\.venv/bin/)?python examples/": "needs PyTorch: tests/test_examples.py and test_distribution.py run them",
     r"(\.venv/bin/)?torchrun ": "training frameworks: tests/frameworks",
     r"refinery compare ": "two corpora: tests/pipelines/comparison",

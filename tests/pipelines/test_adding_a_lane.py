@@ -37,7 +37,7 @@ from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.documents import PARTS
-from refinery.transforms.write.shards import MEGATRON
+from refinery.transforms.write.megatron import MEGATRON
 
 
 class LetterSource(SourceParams):

@@ -10,7 +10,7 @@ from typing import Any
 
 import re2
 
-from refinery.transforms.core.patterns import LazyPattern
+from refinery.transforms.filter.pii_types.lazy_pattern import LazyPattern
 
 PHONE_ASCII = (
     "telefoon|telefoonnummer|telefonnumber|telefonas|telefons|telefonszam|telefoni|telefonu|telepon|telpon|telepono|ponsel"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import re2
 
-from refinery.transforms.core.patterns import LazyPattern
+from refinery.transforms.filter.pii_types.lazy_pattern import LazyPattern
 
 CONTEXT = 64  # bytes to the left that are read for a cue: a label and a few words
 WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")

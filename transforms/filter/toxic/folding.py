@@ -17,7 +17,7 @@ from typing import Any
 
 import re2
 
-from refinery.transforms.core.patterns import LazyPattern
+from refinery.transforms.filter.pii_types.lazy_pattern import LazyPattern
 from refinery.transforms.filter.toxic.lexicon import Hit, Lexicon, char_starts
 
 SHORTEST, SHORTEST_SPACED = 4, 3  # letters of an entry; spaced letters are a sign by themselves, so fewer suffice

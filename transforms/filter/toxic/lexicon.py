@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import re2
 
 import refinery.transforms.filter.toxic.words as data
-from refinery.transforms.core.patterns import LazyPattern
+from refinery.transforms.filter.pii_types.lazy_pattern import LazyPattern
 from refinery.transforms.native import scripts
 
 # Scripts written without spaces (Thai, Khmer, Han, kana and others): each of their characters is a word of its own.
