@@ -51,7 +51,7 @@ heuristics: null
 # `refinery`, with the limit of the launcher's timed flush set again after the runner has switched it off.
 FLUSHING = """
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
-from refinery.pipelines.commands.command_line import main
+from refinery.pipelines.cli.command_line import main
 from refinery.pipelines.runners import local_runner
 worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = {milliseconds}
 main()

@@ -197,7 +197,7 @@ def listen(folder: Path, name: str) -> None:
     import google.cloud.storage  # noqa: F401 - here and below: what a run imports late
 
     import tests.faults  # noqa: F401
-    from refinery.pipelines.commands.command_line import execute
+    from refinery.pipelines.cli.command_line import execute
     from refinery.pipelines.runners.beam_memory import remember_what_never_changes
     from tests.pipelines.small_runs import command, make_small_inputs
     from tests.sampling import skip_syncs
@@ -243,7 +243,7 @@ def serve(connection: socket.socket) -> NoReturn:
 def act(request: Mapping[str, Any]) -> NoReturn:
     """One command, in the fork."""
     import tests.faults
-    from refinery.pipelines.commands.command_line import execute
+    from refinery.pipelines.cli.command_line import execute
     from refinery.pipelines.runners import local_runner
     from refinery.transforms.core.live import LIVE
 

@@ -21,6 +21,8 @@ from tests.import_graph import (
 
 BEFORE = {"loader": {"transforms", "pipelines"}, "transforms": {"pipelines"}, "pipelines": set()}
 MOST_FILES = 24  # in one folder
+CLI, REFERENCE = "refinery.pipelines.cli", "refinery.pipelines.reference"
+LISTS = {"pipelines/cli"}  # folders of one file for each thing that people list: commands
 MOST_IMPORTERS = 1 / 3  # of the tree
 
 
@@ -51,7 +53,7 @@ def test_workers_never_load_torch() -> None:
 
 
 def test_workers_never_load_what_draws_bars_nor_does_a_command_before_it_draws() -> None:
-    modules = ("refinery.pipelines.runners.worker", "refinery.pipelines.commands.command_line")
+    modules = ("refinery.pipelines.runners.worker", "refinery.pipelines.cli.command_line")
     assert not loaded_by([*modules]) & {"rich", "pygments", "markdown_it"}
 
 
@@ -80,15 +82,34 @@ def test_nothing_is_imported_by_more_than_a_third_of_the_tree() -> None:
     assert {name: count for name, count in importers(import_graph()).items() if count > most} == {}
 
 
+def test_no_room_imports_the_command_line() -> None:
+    """It stands above all of them; the pages of docs/ are made from it."""
+    below = {name: needs for name, needs in import_graph().items() if not name.startswith((CLI, REFERENCE))}
+    assert [name for name, needs in below.items() if any(need.startswith(CLI) for need in needs)] == []
+
+
+def test_a_commands_file_imports_nothing_heavy_at_its_top() -> None:
+    """Its other imports are in `run`: `refinery --help` reads all files."""
+    light = ("refinery.pipelines.shell.", "refinery.pipelines.progress.", CLI, "refinery.transforms.core.live")
+    files = [path for path in source_files("pipelines") if module_name(path).startswith(CLI)]
+    for path in files:
+        top = [node for node in ast.parse(path.read_bytes()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        for node in top:
+            name = node.names[0].name if isinstance(node, ast.Import) else str(node.module)
+            assert name.startswith(light) or name == "refinery" or name.partition(".")[0] in sys.stdlib_module_names, (
+                f"{path}: {name}"
+            )
+
+
 def test_no_folder_is_crowded() -> None:
-    folders = {path.parent for path in source_files()}
+    folders = {path.parent for path in source_files()} - {ROOT / name for name in LISTS}
     assert crowded(sorted(folders), MOST_FILES) == []
 
 
 def test_no_module_has_the_name_of_one_of_pythons_own() -> None:
-    """`tokenize` is a folder, reached as refinery.transforms.tokenize alone; a lane's module has the name that recipes
-    call it by."""
-    names = {path.stem for path in source_files() if path.parent.name != "lanes"}
+    """`tokenize` is a folder, reached as refinery.transforms.tokenize alone; the modules of lanes
+    and commands have the names that people write."""
+    names = {path.stem for path in source_files() if path.parent.name not in ("lanes", "cli")}
     assert names & sys.stdlib_module_names == {"__init__"} & names - {"__init__"}
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from refinery import loader, pipelines
 from refinery.pipelines.acquire.listing import check_list
-from refinery.pipelines.commands.pages import render
 from refinery.pipelines.mix.recipe import MixRecipe
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import load_yaml
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
+from refinery.pipelines.reference.pages import render
 from refinery.transforms.core.params import Params, field_docs, is_optional, sections_of
 from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
@@ -62,7 +62,7 @@ def rows(text: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_tables_are_those_of_the_declarations(path: Path) -> None:
-    assert path.read_text() == render(path.read_text()), "run python -m refinery.pipelines.commands.pages"
+    assert path.read_text() == render(path.read_text()), "run python -m refinery.pipelines.reference.pages"
 
 
 def test_every_section_reason_and_note_is_on_a_page() -> None:

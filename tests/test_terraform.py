@@ -18,7 +18,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
-from refinery.pipelines.commands.command_line import build_parser
+from refinery.pipelines.cli.command_line import build_parser
 from refinery.pipelines.dataflow.job_records import JobSpec
 from refinery.pipelines.dataflow.launch_flags import DEFAULTS, fill_in
 from refinery.transforms.core.document import Document, Drop

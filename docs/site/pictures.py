@@ -14,7 +14,7 @@ from pathlib import Path
 
 from drawings import Row, funnel, funnel_rows, phases
 
-from refinery.pipelines.commands.command_line import build_parser
+from refinery.pipelines.cli.command_line import build_parser
 from refinery.pipelines.lanes.web import LANE
 from refinery.pipelines.shell.help_text import all_commands
 

@@ -33,14 +33,6 @@ class AdoptedReport(Verdict):
         ]
 
 
-def is_adopted(prefix: str) -> bool:
-    """Whether a location holds an adopted corpus, sound or not."""
-    try:
-        return f'\n "lane": "{ADOPTED}"'.encode() in open_store(prefix).read(MANIFEST)
-    except (OSError, ValueError):
-        return False
-
-
 def verify_adopted(prefix: str, work: Work | None = None) -> AdoptedReport:
     """Check the adopted corpus at `prefix`. Never raises for what it finds there. Cost: one read of every file.
 

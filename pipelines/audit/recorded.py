@@ -99,7 +99,7 @@ class AuditedRun:
             recipe = recorded_recipe(self.asked.prefix, data)
         files = {path for _, path in recipe.files()}
         for path, there, here in leaves(recorded, recipe.deciding(), ""):
-            if here not in files:
+            if not isinstance(here, str) or here not in files:
                 raise ValueError(
                     f"{path}: {there!r:.200} in the run, {here!r:.200} here; of an audit only the places of files may "
                     "be set"

@@ -20,9 +20,8 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.safe_text import printable
-from refinery.transforms.dedup.exact_jaccard import shingle_set
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
-from refinery.transforms.dedup.signatures import compute_signatures, run_key, word_key
+from refinery.transforms.dedup.signatures import compute_signatures, run_key, shingle_set, word_key
 from refinery.transforms.records.rank import rank_key
 
 EXACT, IN_SOURCE, NEAR = "exact-duplicate", "near-duplicate-in-source", "near-duplicate"

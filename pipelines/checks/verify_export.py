@@ -23,7 +23,7 @@ from refinery.pipelines.checks.file_checks import SCRATCH, check_file, collect
 from refinery.pipelines.checks.verdict import Verdict, reach
 from refinery.pipelines.export.checkpoint import CHECKPOINT, read_checkpoint
 from refinery.pipelines.export.export_manifest import file_entries, sum_sources
-from refinery.pipelines.export.options import KIND, RUN_KIND, TOKENS, WORK
+from refinery.pipelines.export.options import RUN_KIND, TOKENS, WORK
 from refinery.pipelines.export.read_documents import read_documents
 from refinery.pipelines.progress.work import Work
 from refinery.transforms.core.document import text_bytes
@@ -49,14 +49,6 @@ class ExportReport(Verdict):
             f"read {self.files:,} files, {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s, encoded "
             f"{self.encoded:,} documents again",
         ]
-
-
-def is_export(place: str) -> bool:
-    """Whether a location holds a finished export, sound or not."""
-    try:
-        return f'"kind": "{KIND}"'.encode() in open_store(place).read(MANIFEST)
-    except (OSError, ValueError):
-        return False
 
 
 def verify_export(place: str, work: Work | None = None) -> ExportReport:

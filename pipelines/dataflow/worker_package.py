@@ -30,8 +30,7 @@ WHOLE = ("refinery/pipelines", "refinery/transforms")
 # The command line itself, and what it reads as a training node does.
 LAUNCHER = (
     "refinery/pipelines/checks/against.py",
-    "refinery/pipelines/commands/command_line.py",
-    "refinery/pipelines/commands/export_commands.py",
+    "refinery/pipelines/cli/",
     "refinery/pipelines/export/distribution.py",
     "refinery/pipelines/mix/",
 )

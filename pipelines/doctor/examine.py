@@ -1,7 +1,7 @@
 """All that the doctor looks at, in order; each check on its own, so that one that breaks hides no other."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the doctor is asked about: a run as `refinery refine` gets it; without a recipe, this machine alone."""
+    """What the doctor is asked about: a run as `refinery refine` gets it; without a recipe, this machine alone.
+
+    commands: words of the command line that commands of other packages cannot have.
+    """
 
     recipe: str = ""
     settings: Sequence[str] = ()
@@ -27,6 +30,7 @@ class Asked:
     work: str = ""
     flags: Sequence[str] = ()
     scratch: str = ""
+    commands: Collection[str] = ()
 
 
 def examine(asked: Asked) -> Iterator[Finding]:
@@ -35,6 +39,7 @@ def examine(asked: Asked) -> Iterator[Finding]:
     yield from guarded("Python", lambda: [installation.python_version()])
     yield from guarded("kernels", installation.kernels)
     yield from guarded("libraries", lambda: installation.libraries(is_run))
+    yield from guarded("commands", lambda: installation.commands(asked.commands))
     yield from guarded("open files", lambda: [machine.open_files()])
     yield from guarded("shared memory", lambda: [machine.shared_memory()])
     yield from guarded("encoding", lambda: [machine.encoding()])

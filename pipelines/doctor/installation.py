@@ -6,7 +6,7 @@ Nothing here is imported that only the pipeline has, so that it also runs where 
 import importlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import refinery
 from refinery import DISTRIBUTION
 from refinery.pipelines.doctor.finding import Finding, ok, problem, warning
+from refinery.pipelines.shell.installed import UnusableCommandError, installed_commands
 
 PACKAGE = Path(refinery.__file__).parent
 BASE, PIPELINE = "", "pipeline"  # extras: what a training node has, what makes corpora
@@ -134,3 +135,17 @@ def requirements(name: str, extra: str) -> list[Any]:
         for need in found
         if need.marker and need.marker.evaluate({"extra": extra}) and not need.marker.evaluate({"extra": ""})
     ]
+
+
+def commands(taken: Collection[str]) -> Iterator[Finding]:
+    """Whether the commands that other packages declare can be used; nothing where there are none."""
+    usable = []
+    for each in installed_commands(taken):
+        try:
+            each.load()
+        except UnusableCommandError as error:
+            yield warning("commands", str(error))
+        else:
+            usable.append(f"{each.name} of {each.package}")
+    if usable:
+        yield ok("commands", f"from other packages: {', '.join(usable)}")

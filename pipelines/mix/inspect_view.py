@@ -4,22 +4,13 @@ import json
 from collections.abc import Iterator
 
 from refinery.loader.errors import FormatError, written_by_a_run
-from refinery.loader.format.manifest import MANIFEST
-from refinery.loader.format.view import View, is_view, read_view, resolve
+from refinery.loader.format.view import View, read_view, resolve
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.view.opened_view import open_corpora
 from refinery.pipelines.mix.build import published_domains
 from refinery.pipelines.mix.tables import bin_lines, domain_lines
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.safe_text import safe
-
-
-def holds_view(prefix: str) -> bool:
-    """Whether a location holds a view, sound or not."""
-    try:
-        return is_view(open_store(prefix).read(MANIFEST))
-    except (OSError, ValueError):
-        return False
 
 
 def inspect_view(prefix: str, as_json: bool) -> tuple[list[str], ExitCode]:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from refinery.pipelines.commands.command_line import build_parser
-from refinery.pipelines.commands.pages import table
+from refinery.pipelines.cli.command_line import OWN, build_parser
 from refinery.pipelines.progress.events import COMMON, OF_JOBS
-from refinery.pipelines.shell.exit_codes import ANSWERS, MEANINGS
+from refinery.pipelines.shell.exit_codes import MEANINGS
 from refinery.pipelines.shell.help_text import PROGRAM, all_commands, example_lines
+from refinery.pipelines.stages.tables import table
 
 PAGE = Path("docs/commands.md")
 BLOCK = re.compile(r"(<!-- (exit codes|events|commands) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -23,9 +23,9 @@ def exit_codes() -> str:
     """What the codes mean, in general and for the commands that answer a question."""
     general = table(("exit code", "meaning"), ((f"`{code.value}`", meaning) for code, meaning in MEANINGS.items()))
     special = (
-        (f"`{name}`", f"`{code.value}`", meaning)
-        for name, codes in sorted(ANSWERS.items())
-        for code, meaning in codes.items()
+        (f"`{command.name}`", f"`{code.value}`", meaning)
+        for command in sorted(OWN.all(), key=lambda command: command.name)
+        for code, meaning in command.exit_codes.items()
     )
     return f"{general}\n{table(('command', 'exit code', 'meaning'), special)}"
 

@@ -4,7 +4,6 @@ shtab writes it from the parser, once; nothing of this project runs while somebo
 """
 
 import argparse
-from typing import Any
 
 from refinery.pipelines.shell.help_text import all_commands
 
@@ -14,21 +13,6 @@ FILES = frozenset(
     {"CLONE", "FILE", "FILES", "GLOB", "GOLD", "LIST", "LOCATION", "PREFIX", "RECIPE", "TARBALL", "recipe"}
 )
 FOLDERS = frozenset({"DIR", "FOLDER"})
-
-COMPLETION_EXAMPLES = """examples:
-  refinery completion bash > ~/.local/share/bash-completion/completions/refinery
-  refinery completion zsh > ~/.zfunc/_refinery           with fpath+=~/.zfunc above compinit in ~/.zshrc
-  refinery completion fish > ~/.config/fish/completions/refinery.fish
-For this shell alone: source <(refinery completion bash). Write it again after an update."""
-
-
-def add_completion(commands: Any) -> argparse.ArgumentParser:
-    """The command's arguments."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "completion", help="print a script that completes commands, flags and files", epilog=COMPLETION_EXAMPLES
-    )
-    parser.add_argument("shell", choices=SHELLS, help="the shell that is to read it")
-    return parser
 
 
 def completion(parser: argparse.ArgumentParser, shell: str) -> str:

@@ -1,4 +1,4 @@
-"""The end of `--help` of every command, its examples as words, and what an error says to do next."""
+"""`--help` of the program and of every command, its examples as words, and what an error says to do next."""
 
 import argparse
 import difflib
@@ -6,9 +6,9 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from refinery.pipelines.shell.exit_codes import ExitCode, exit_code_lines
+from refinery.pipelines.shell.exit_codes import ExitCode
 
 PROGRAM = "refinery"
 # What in a message says what to do: a second half of the sentence, a command, what is allowed or needed, an order.
@@ -50,6 +50,35 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(ExitCode.USAGE, f"{self.prog}: error: {message}{meant}\n`{self.prog} --help` has examples\n")
 
 
+class ProgramParser(CommandParser):
+    """The parser of the program, whose `--help` lists the commands under headings."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        self.headings: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.commands = self.add_subparsers(
+            dest="command", required=True, metavar="COMMAND", parser_class=CommandParser
+        )
+
+    def format_help(self) -> str:
+        """As argparse's, but for the headings, and notes below them."""
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        choices = {action.dest: action for action in self.commands._get_subactions()}
+        sections = {"options": [action for action in self._actions if action.option_strings]}
+        for name, heading in self.headings.items():
+            sections.setdefault(heading, []).append(choices[name])
+        for heading, actions in sections.items():
+            formatter.start_section(heading)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        for text in (*self.notes, self.epilog):
+            formatter.add_text(text)
+        return formatter.format_help()
+
+
 def all_commands(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """(name, parser) of every command in order; "acquire", then "acquire git"."""
     for action in parser._actions:
@@ -58,15 +87,6 @@ def all_commands(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tu
                 full = f"{name} {word}".strip()
                 yield full, inner
                 yield from all_commands(inner, full)
-
-
-def finish_help(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """End the help of the program and of every command with its exit codes, below its examples."""
-    for name, command in [("", parser), *all_commands(parser)]:
-        codes = "\n".join(exit_code_lines(name))
-        command.epilog = f"{command.epilog}\n\n{codes}" if command.epilog else codes
-        command.formatter_class = argparse.RawDescriptionHelpFormatter
-    return parser
 
 
 def example_lines(parser: argparse.ArgumentParser) -> Iterator[str]:

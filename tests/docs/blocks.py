@@ -37,6 +37,7 @@ PYTHON_ELSEWHERE = {
     ("extending.md", '"""The reader of mailboxes'): "tests/pipelines/test_adding_a_reader.py",
     ("extending.md", '"""Arrow'): "tests/pipelines/test_adding_an_export.py",
     ("extending.md", '"""The format keeps'): "tests/pipelines/test_adding_an_export.py",
+    ("extending.md", '"""`refinery largest-shards`'): "tests/pipelines/cli/test_adding_a_command.py",
     ("architecture.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
 }
 
@@ -48,7 +49,7 @@ NOT_RUN = {
     r"(PYTHONPATH=\. )?(\.venv/bin/)?python (-m benchmarks\.|benchmarks/)": "minutes, on data that is not at hand",
     r"SANITIZE_TESTS=0 ": "minutes of fuzzing",
     r"\. \.venv/bin/activate": "of the shell",
-    r"\.venv/bin/pip ": "installs",
+    r"(\.venv/bin/)?pip ": "installs",
     r"(\.venv/bin/)?python examples/": "needs PyTorch: tests/test_examples.py and test_distribution.py run them",
     r"(\.venv/bin/)?torchrun ": "training frameworks: tests/frameworks",
     r"refinery export .*--format arrow_ipc:": "tests/pipelines/test_adding_an_export.py",

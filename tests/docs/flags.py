@@ -10,7 +10,7 @@ from pathlib import Path
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from refinery.loader.stream.simulate import SimulateParams
-from refinery.pipelines.commands.command_line import build_parser
+from refinery.pipelines.cli.command_line import build_parser
 from refinery.pipelines.shell.help_text import all_commands
 
 ROOT = Path(__file__).parents[2]

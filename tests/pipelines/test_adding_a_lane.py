@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.schema import recipe_schema
@@ -37,7 +37,7 @@ from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.documents import PARTS
-from refinery.transforms.write.shards import MEGATRON
+from refinery.transforms.write.megatron import MEGATRON
 
 
 class LetterSource(SourceParams):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from refinery.pipelines import refine
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.dataflow.worker_package import build_package
 from refinery.pipelines.recipe import user_stages
 from refinery.pipelines.recipe.load_recipe import load_recipe

@@ -13,7 +13,7 @@ import pytest
 
 import refinery.corpus
 from refinery.loader.errors import FormatError
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe import user_stages
 from tests.pipelines.export.exporting import corpus_shards
 from tests.pipelines.inputs import ROOT

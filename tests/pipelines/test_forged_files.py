@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from refinery.loader.format.provenance import PARQUET
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.pipelines.audit.forging import copy_of, provenance_files, seal_again
 from tests.sampling import sampled

@@ -1,5 +1,6 @@
 """How many documents entered a stage, and how each left it."""
 
+import sys
 from collections.abc import Collection, Iterator
 
 from refinery.transforms.core.histogram import bin_of
@@ -8,8 +9,13 @@ from refinery.transforms.exchange.records import side_output_record
 
 
 def count_metric(stage: str, outcome: str, amount: int) -> None:
-    """Add to a metric of Beam, which runners show beside their own; it decides nothing."""
-    from apache_beam.metrics import Metrics  # what only looks at declarations needs no Beam
+    """Add to a metric of Beam, which runners show beside their own; it decides nothing.
+
+    A process that has not imported Beam runs no job, so there is nobody to show it to.
+    """
+    if "apache_beam" not in sys.modules:
+        return
+    from apache_beam.metrics import Metrics
 
     Metrics.counter(stage, outcome).inc(amount)
 

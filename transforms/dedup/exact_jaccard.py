@@ -35,12 +35,11 @@ from refinery.transforms.dedup.near_duplicates import NearParams, Scope
 from refinery.transforms.dedup.propose_chunks import CHUNK_ORDER, PLACE, PROPOSAL, propose_batches
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import (
-    PUBLIC,
     SignatureParams,
     compare_key,
     fixed_width,
     read_signature_part,
-    shingle_hashes,
+    shingle_set,
 )
 from refinery.transforms.dedup.verify_similarity import removal_batches
 from refinery.transforms.exchange.exchange import Exchange
@@ -132,12 +131,6 @@ def check_ids(url: str, table: pa.Table, local: NDArray[np.int64], proposals: Ro
     set_id(found, fixed_width(table["id"], ID_BYTES)[local])
     if any((found[name] != proposals[name]).any() for name in ("id_high", "id_low")):
         raise ValueError(f"{url}: its ids are not those of the signatures/ part of the same name")
-
-
-def shingle_set(text: str, params: SignatureParams, key: bytes = PUBLIC) -> NDArray[np.uint32]:
-    """The distinct shingle hashes of a text under that key, ascending."""
-    values = np.sort(shingle_hashes(text, params, key))
-    return values[starts_of(values)]
 
 
 def pieces_of(proposal: Rows, values: NDArray[np.uint32]) -> Iterator[Piece]:

@@ -45,6 +45,9 @@ from refinery.transforms.core.part_errors import naming
 from refinery.transforms.core.resources import read_key
 from refinery.transforms.native import minhash, scripts
 from refinery.transforms.records.rank import RANK_BYTES
+from refinery.transforms.records.record_batch import (
+    starts_of,
+)
 
 SIGNATURE_SCHEME = "affine32/words-2"
 
@@ -260,3 +263,9 @@ def name_codes(column: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.uint
         places = np.array([codes[name] for name in local], np.uint32)
         pieces.append(places[encoded.indices.to_numpy(zero_copy_only=False)])
     return np.concatenate(pieces)
+
+
+def shingle_set(text: str, params: SignatureParams, key: bytes = PUBLIC) -> NDArray[np.uint32]:
+    """The distinct shingle hashes of a text under that key, ascending."""
+    values = np.sort(shingle_hashes(text, params, key))
+    return values[starts_of(values)]

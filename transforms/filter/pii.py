@@ -166,7 +166,7 @@ class PiiParams(Params):
 HINTS = Hints(
     {
         "run": RUN_HINT,
-        "fold": folding.FOLD_HINT,
+        "fold": folding.fold_hint,
         "wide": emails.WIDE_HINT,
         "spelt": emails.SPELT_HINT,
         "ipv4": networks.IPV4_HINT,

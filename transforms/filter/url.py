@@ -6,13 +6,12 @@ kept: one hard word drops a page, soft words must come together.
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import ClassVar, Literal, Self
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from urllib.parse import unquote
 
 import numpy as np
 import re2
-import tldextract
 from numpy.typing import NDArray
 from pydantic import model_validator
 
@@ -22,6 +21,9 @@ from refinery.transforms.core.document import Document, Drop, hash64
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.rights.host_list import HostList, read_list
+
+if TYPE_CHECKING:
+    from tldextract import TLDExtract
 
 # fmt: off
 # Small on purpose: unmistakable in any context. Long lists belong into files, such as those of the University of
@@ -116,7 +118,7 @@ class UrlRules:
         if self.exact:  # an address of numbers has neither a domain nor a name
             if is_address(host):
                 return ""
-            registered = _split_public.extract_str(host).top_domain_under_public_suffix
+            registered = _suffixes(private=False).extract_str(host).top_domain_under_public_suffix
             listed = self.domains.lists
             return "blocked-domain" if listed(registered) else "blocked-host" if listed(host) else ""
         entry = self.domains.covering(host)
@@ -151,16 +153,22 @@ def judge_url(doc: Document, rules: UrlRules, params: UrlParams) -> Document | D
     return doc
 
 
-# The suffix list that ships with tldextract; nothing is fetched and nothing is cached on disk.
-_split_host = tldextract.TLDExtract(
-    suffix_list_urls=(), cache_dir=None, fallback_to_snapshot=True, include_psl_private_domains=True
-)
-_split_public = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, fallback_to_snapshot=True)
+@cache
+def _suffixes(private: bool) -> "TLDExtract":
+    """Splits hosts by the suffix list that ships with tldextract; nothing is fetched and nothing is cached on disk.
+
+    private: also by suffixes that companies give to others, such as github.io.
+    """
+    from tldextract import TLDExtract  # imports requests, which only its updates of the list need
+
+    return TLDExtract(
+        suffix_list_urls=(), cache_dir=None, fallback_to_snapshot=True, include_psl_private_domains=private
+    )
 
 
 def registered_domain(host: str) -> str:
     """What somebody registered or was given: example.co.uk, somebody.github.io; "" for addresses and bare suffixes."""
-    return _split_host.extract_str(host).top_domain_under_public_suffix
+    return _suffixes(private=True).extract_str(host).top_domain_under_public_suffix
 
 
 def compile_patterns(patterns: list[tuple[str, str]]) -> re2.Set | None:

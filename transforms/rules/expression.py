@@ -22,26 +22,13 @@ The language (docs/labels.md has it for users):
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-from lark import Lark
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from refinery.transforms.core.params import given
-from refinery.transforms.core.safe_text import safe
 from refinery.transforms.rules.evaluate import Row
-from refinery.transforms.rules.grammar import (
-    COLUMN_KINDS,
-    GRAMMAR,
-    NUMBERS,
-    WORDS,
-    Builder,
-    ExpressionError,
-    Functions,
-    Node,
-)
+from refinery.transforms.rules.grammar import COLUMN_KINDS, NUMBERS, WORDS, ExpressionError, Functions, Node
 from refinery.transforms.rules.vectors import OneByOne, judge_batch
 
 __all__ = ["ExpressionError", "Rule", "column_types", "compile_formula", "compile_rule"]
@@ -143,11 +130,9 @@ def _tree(text: str, types: Mapping[str, str], needed: str, functions: Functions
         raise ValueError(f"types: {unknown[0]!r} given, {', '.join(COLUMN_KINDS)} are allowed")
     if not text.strip():
         raise ExpressionError(f"'' (empty text) given, {needed}")
-    try:
-        parser = _parser(tuple(sorted(types.items())), tuple(sorted((functions or {}).items())))
-        return parser.parse(text)  # type: ignore[return-value]
-    except UnexpectedInput as error:
-        raise _syntax_error(error, text) from None
+    from refinery.transforms.rules.build_tree import build_tree  # imports lark, for which a rule has to be there
+
+    return build_tree(text, types, functions or {})
 
 
 def column_types(schema: pa.Schema) -> dict[str, str]:
@@ -166,29 +151,3 @@ def column_types(schema: pa.Schema) -> dict[str, str]:
         elif pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
             found[field.name] = "strings"
     return found
-
-
-@lru_cache(maxsize=32)
-def _parser(types: tuple[tuple[str, str], ...], functions: tuple[tuple[str, Any], ...]) -> Lark:
-    return Lark(GRAMMAR, parser="lalr", transformer=Builder(dict(types), dict(functions)), maybe_placeholders=False)
-
-
-_KEYWORDS = ("or", "and", "not", "in", "is", "null")
-
-
-def _syntax_error(error: UnexpectedInput, text: str) -> ExpressionError:
-    """What lark found, for people."""
-    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
-        return ExpressionError("the rule ends here, something is missing", len(text) + 1)
-    at = int(error.pos_in_stream or 0)
-    word = str(error.token) if isinstance(error, UnexpectedToken) else text[at]
-    problem = f"{safe(word)[:40]} is not understood here"
-    if isinstance(error, UnexpectedCharacters) and word in "'\"":
-        problem = "a text that does not end on its line"
-    elif word == "=":
-        problem += " (is equal to: ==)"
-    elif word.lower() in _KEYWORDS and word not in _KEYWORDS:
-        problem += f" (in small letters: {word.lower()})"
-    elif word in "&|!":
-        problem += " (and, or, not are words)"
-    return ExpressionError(problem, at + 1)

@@ -22,8 +22,8 @@ from refinery.loader.order.order import OrderParams
 from refinery.loader.parquet import batches as parquet_batches
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import LocalStore, checksums
-from refinery.pipelines.commands.inspection import inspect
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.inspection.inspection import inspect
+from refinery.pipelines.verify.verify import verify
 from tests.corpus_factory import ByteTokenizer, build_corpus
 from tests.packed_factory import add_packed_rows
 from tests.plain_manifest import manifest_of

@@ -12,7 +12,7 @@ from refinery.loader.format.manifest import RUN, unseal
 from refinery.loader.storage.store import LocalStore
 from refinery.pipelines.acquire import shard_files
 from refinery.pipelines.acquire.tree_files import RepositoryError
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.transforms.code.source_text import SourceFilesParams
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read.sources import plan_sources, read_task

@@ -17,8 +17,9 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.adopt import adopt as module
 from refinery.pipelines.adopt.adopt import AdoptOptions, _chunks, adopt
 from refinery.pipelines.adopt.megatron_index import read_megatron_index
-from refinery.pipelines.adopt.verify_adopted import is_adopted, verify_adopted
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.adopt.verify_adopted import verify_adopted
+from refinery.pipelines.checks.kinds import is_adopted
+from refinery.pipelines.cli.command_line import execute
 from tests.corpus_factory import BOS, EOS, VOCABULARY, build_corpus, replace_manifest, tokenizer_json
 from tests.fake_gcs import fake_gcs
 from tests.loader.range_server import range_server

@@ -14,7 +14,7 @@ from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.adopt.megatron_export import export_megatron
 from refinery.pipelines.adopt.verify_adopted import verify_adopted
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from tests.corpus_factory import BOS, EOS, TEXTS, build_corpus, edit_manifest, tokenizer_json
 from tests.fake_gcs import fake_gcs
 from tests.packed_factory import add_packed_rows, rewrite_packed

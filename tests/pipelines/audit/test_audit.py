@@ -19,7 +19,7 @@ from refinery.pipelines.audit.audit import audit
 from refinery.pipelines.audit.recorded import Asked
 from refinery.pipelines.audit.sample import Sample
 from refinery.pipelines.audit.verdict import Verdict
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.audit.forging import FORGERIES, copy_of, seal_again
 from tests.pipelines.code_runs import make_code_inputs
@@ -248,7 +248,7 @@ def test_processes_leave_no_warnings_behind(corpus: Path, tmp_path: Path) -> Non
         "import sys\n"
         "if __name__ == '__main__':\n"
         "    from refinery.pipelines.audit import audit\n"
-        "    from refinery.pipelines.commands.command_line import main\n"
+        "    from refinery.pipelines.cli.command_line import main\n"
         "    audit.WORTH = 0\n"
         f"    sys.argv = ['refinery', 'audit', {str(corpus)!r}, '--sample', '0.1', '--workers', '2']\n"
         "    main()\n"

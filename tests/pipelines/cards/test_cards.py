@@ -16,7 +16,7 @@ from refinery.pipelines.cards.about import TO_FILL, About, read_about
 from refinery.pipelines.cards.cards import CARDS
 from refinery.pipelines.cards.eu_summary import _reach, size_band
 from refinery.pipelines.cards.facts import read_card_facts
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.statistics.published import STATISTICS, Host, Hosts, Total

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from refinery.loader.storage.store import StorageError
-from refinery.pipelines.commands import acquire as module
-from refinery.pipelines.commands.acquire import LEDGER, acquire, add_acquire
+from refinery.pipelines.acquire import commoncrawl as module
+from refinery.pipelines.acquire.commoncrawl import LEDGER
+from refinery.pipelines.cli.acquire_commoncrawl import COMMAND, acquire
 from refinery.transforms.read.sources import SourceParams, plan_sources, read_task
 from tests.loader.range_server import RangeServer, range_server
 from tests.transforms.read_fixtures import page
@@ -42,9 +43,9 @@ def server() -> Iterator[RangeServer]:
 
 def arguments(server: RangeServer, folder: Path, *more: str) -> Namespace:
     parser = ArgumentParser()
-    add_acquire(parser.add_subparsers())
+    COMMAND.arguments(parser)
     given = ["--snapshot", "CC-MAIN-2024-10", "--files", "2", "--output", str(folder), "--server", server.url, *more]
-    return parser.parse_args(["acquire", "commoncrawl", *given])
+    return parser.parse_args(given)
 
 
 def fetch(server: RangeServer, folder: Path, *more: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.blend import blend, parse_weights
+from refinery.pipelines.adopt.blend import blend, parse_weights
 from tests.pipelines.inputs import run
 
 

@@ -13,11 +13,11 @@ import pytest
 from refinery.loader.format.manifest import read_manifest, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import LocalStore
-from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.commands.inspection import Inspection, inspect
-from refinery.pipelines.commands.inspection_text import json_line, text_lines
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.dataflow.job_records import JobRecord, JobSpec, record_end, record_job
 from refinery.pipelines.dataflow.jobs import JobState, ServiceTrouble
+from refinery.pipelines.inspection.inspection import Inspection, inspect
+from refinery.pipelines.inspection.text import json_line, text_lines
 from tests.fake_dataflow import fake_dataflow
 from tests.fake_gcs import fake_gcs
 from tests.loader.range_server import range_server

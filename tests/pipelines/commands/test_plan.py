@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands.command_line import build_parser, execute
+from refinery.pipelines.cli.command_line import build_parser, execute
 from refinery.pipelines.planner.inputs import INPUTS
 from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.pipelines.inputs import run

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from refinery.loader.format.manifest import seal
-from refinery.pipelines.commands.retokenize import recorded_run
 from refinery.pipelines.export.options import RUN_KIND
+from refinery.pipelines.run.retokenize import recorded_run
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import command, digests, folder_files, make_small_inputs, text_of

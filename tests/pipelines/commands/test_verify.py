@@ -9,8 +9,8 @@ import pytest
 from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.checks.texts import check_text
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.verify.pieces import sample_rows
+from refinery.pipelines.verify.verify import verify
 from refinery.pipelines.verify.whole import Report
 from tests.corpus_factory import (
     EOS,

@@ -13,7 +13,7 @@ import pytest
 from refinery.loader.format.listing import FOLDER as LISTINGS
 from refinery.loader.format.manifest import MANIFEST, RUN, IndexedWriter, seal, write_provenance
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.verify.verify import verify
 from tests.corpus_factory import (
     COLUMNS,
     EOS,

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from refinery.loader.format.manifest import MANIFEST, RUN, provenance_schema, seal, unseal
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.corpus.placement import Plan, read_plan
 from refinery.pipelines.lanes.web import LANE
 from refinery.pipelines.verify.other_files import RECORDS
 from refinery.pipelines.verify.shard import RowCheck
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.job.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.write.shards import provenance_columns
 from refinery.transforms.write.shuffle import order_key, split_of

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.loader.format.indexed import index_bytes, read_index
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.verify.packed_rows import DocumentDigests, token_digests
+from refinery.pipelines.verify.verify import verify
 from tests.corpus_factory import build_corpus, edit_manifest
 from tests.packed_factory import add_packed_rows, rewrite_packed
 from tests.sampling import sampled

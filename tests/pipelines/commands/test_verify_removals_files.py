@@ -12,9 +12,9 @@ import pytest
 
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.verify.joins import Found, find_cycles, join_partitions
 from refinery.pipelines.verify.keyed_rows import RunWriter, Tables, table_rows
+from refinery.pipelines.verify.verify import verify
 from refinery.pipelines.verify.whole import Report
 from tests.corpus_factory import ByteTokenizer, edit_manifest
 from tests.pipelines.removals_factory import (

@@ -13,7 +13,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import SUFFIXES, provenance_schema
 from refinery.loader.parquet import batches as parquet_batches
 from refinery.loader.parquet.batches import bounded_parquet
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.core.document import TEXT_ID_SINCE, document_id
 from tests.corpus_factory import (
     COLUMNS,

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.comparison.compare import compare
 from refinery.pipelines.comparison.joining.fates import Kind
 from refinery.pipelines.shell.exit_codes import ExitCode

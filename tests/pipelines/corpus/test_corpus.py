@@ -18,7 +18,7 @@ import refinery.corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manifest, seal, unseal
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.transforms.rules.expression import ExpressionError
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from tests.corpus_factory import build_corpus
 from tests.fake_dataflow import FakeDataflow, fake_dataflow, run_staged
 from tests.fake_gcs import FakeGcs, fake_gcs

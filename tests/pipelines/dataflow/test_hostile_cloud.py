@@ -19,13 +19,13 @@ from refinery.loader.storage.gcs_store import GcsStore
 from refinery.loader.storage.gcs_upload import UPLOAD_CHUNK, check_session
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageError
-from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.commands.inspection import inspect
-from refinery.pipelines.commands.inspection_text import json_line, text_lines
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.dataflow.job_records import JobSpec, read_jobs, record_job
 from refinery.pipelines.dataflow.jobs import ServiceRefusal, ServiceTrouble
 from refinery.pipelines.dataflow.launch_flags import fill_in
 from refinery.pipelines.dataflow.service import DataflowService
+from refinery.pipelines.inspection.inspection import inspect
+from refinery.pipelines.inspection.text import json_line, text_lines
 from tests.lying_server import Answer, LyingServer, Request, answer, lying_server
 from tests.pipelines.dataflow_graphs import NEEDED, OUTPUT, WORK
 from tests.pipelines.small_runs import command

@@ -18,10 +18,10 @@ import pytest
 import yaml
 
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.commands.inspection import inspect
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.dataflow.job_records import read_jobs
 from refinery.pipelines.dataflow.jobs import PollingPolicy
+from refinery.pipelines.inspection.inspection import inspect
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError

@@ -14,7 +14,7 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from refinery import DISTRIBUTION
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.doctor import examine, google_cloud, installation, machine, room
 from refinery.pipelines.doctor.examine import guarded, text_lines
 from refinery.pipelines.doctor.finding import Finding, State, ok, within

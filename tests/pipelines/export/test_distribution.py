@@ -17,7 +17,7 @@ from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import checksums
 from refinery.loader.stream.node import PLATEAU, node_shards
-from refinery.pipelines.commands.command_line import build_parser
+from refinery.pipelines.cli.command_line import build_parser
 from refinery.pipelines.export.distribution import shards_of_node
 from tests.corpus_factory import build_corpus
 from tests.loader.range_server import RangeServer, range_server

@@ -10,9 +10,9 @@ import sentencepiece
 import yaml
 
 from refinery.pipelines.checks.verify_export import verify_export
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.export.recompute import RecomputedTexts
 from refinery.pipelines.export.rows import TextDiffers
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.write.targets import slice_of
 from tests.pipelines.export.exporting import corpus_shards, export, read_jsonl

@@ -15,7 +15,8 @@ import pytest
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
 from refinery.loader.storage.store import checksums
-from refinery.pipelines.checks.verify_export import is_export, verify_export
+from refinery.pipelines.checks.kinds import is_export
+from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.checkpoint import CHECKPOINT
 from refinery.pipelines.export.torch_file import read_torch_file, write_torch_file
 from tests.corpus_factory import build_corpus

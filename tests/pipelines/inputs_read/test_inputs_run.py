@@ -7,11 +7,11 @@ import pytest
 
 from refinery.loader.format.manifest import unseal
 from refinery.pipelines.audit.recorded import Asked, AuditedRun
-from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.inputs_read.published import INPUTS, dump_inputs, parse_inputs
 from refinery.pipelines.run import refine
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.pipelines.verify.verify import verify
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import command, make_small_inputs

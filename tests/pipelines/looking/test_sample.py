@@ -10,7 +10,7 @@ import yaml
 from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.looking.draw import draw_kept, dropped_counts
 from tests.corpus_factory import REJECTS, build_corpus, edit_manifest, reject_row, write_records
 from tests.pipelines.inputs import run

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader.format.manifest import RUN, seal, unseal
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.looking.texts import FROM_WORK, Texts
 from refinery.pipelines.tracing.answers import Doc
 from tests.corpus_factory import ByteTokenizer, build_corpus

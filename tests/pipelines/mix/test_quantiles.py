@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.mix.candidates import CANDIDATE, Table
 from refinery.pipelines.mix.curve import PARTS, factors_of
 from refinery.pipelines.mix.quantiles import bins_by, cuts_of

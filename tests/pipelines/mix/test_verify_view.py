@@ -10,7 +10,7 @@ import pytest
 
 from refinery.loader.format.manifest import MANIFEST, seal
 from refinery.loader.format.selection import SELECTION
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.mix.make_view import make_view
 from refinery.pipelines.mix.recipe import load_mix
 from refinery.pipelines.mix.verify_view import verify_view

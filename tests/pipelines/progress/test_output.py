@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from refinery.pipelines.commands.command_line import build_parser, execute
+from refinery.pipelines.cli.command_line import build_parser, execute
 from refinery.pipelines.progress.events import COMMON, OF_JOBS, event, job_event
 from refinery.pipelines.progress.memory import PAGE, memory_bytes, process_bytes
 from refinery.pipelines.progress.output import Output, current, live_terminal

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.progress.output import Output
 from refinery.pipelines.progress.terminal import Terminal
 from refinery.pipelines.progress.work import Step, Work

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands.command_line import build_parser
+from refinery.pipelines.cli.command_line import build_parser
 from refinery.pipelines.reference.commands_page import PAGE, render
 from refinery.pipelines.shell.help_text import COMMENT, all_commands
 from tests.docs.flags import of_beam

@@ -10,13 +10,13 @@ import pytest
 
 from refinery.loader.format.manifest import MANIFEST, RUN, read_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.corpus.published import PublishedCorpus
 from refinery.pipelines.report.facts import read_facts
 from refinery.pipelines.report.samples import MOST_REJECTS, PER_REASON, kept_texts, read_rejects, some_files
 from refinery.pipelines.report.write import REPORT, leave_report
 from refinery.pipelines.statistics.published import STATISTICS
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.job.report import REJECT_SCHEMA
 from tests.corpus_factory import edit_manifest
 from tests.fake_gcs import fake_gcs

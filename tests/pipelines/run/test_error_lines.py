@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands.command_line import error_line, execute
+from refinery.pipelines.cli.command_line import error_line, execute
 from tests.sampling import one_commit_in_four
 
 FRAMES = "Traceback (most recent call last):\n  File x, line 1\n    call()\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands.command_line import build_parser, execute
+from refinery.pipelines.cli.command_line import build_parser, execute
 from refinery.pipelines.shell.completion import FILES, FOLDERS, SHELLS, completion
 from refinery.pipelines.shell.help_text import all_commands
 

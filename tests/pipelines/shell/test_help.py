@@ -6,17 +6,19 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands import command_line
-from refinery.pipelines.commands.command_line import build_parser, execute
-from refinery.pipelines.shell.exit_codes import ANSWERS, MEANINGS, ExitCode, exit_code_lines, meanings
+from refinery.pipelines.cli import blend
+from refinery.pipelines.cli.command_line import OWN, build_parser, execute
+from refinery.pipelines.shell.exit_codes import MEANINGS, ExitCode, exit_code_lines, meanings
 from refinery.pipelines.shell.help_text import ADVICE, all_commands, examples, with_next_step
 
 PARSER = build_parser()
 COMMANDS = dict(all_commands(PARSER))
+CODES = {command.name: command.exit_codes for command in OWN.all()}
 # Those that do something, rather than only have commands of their own.
 LEAVES = [name for name in COMMANDS if not any(other.startswith(f"{name} ") for other in COMMANDS)]
 
@@ -74,7 +76,7 @@ def test_every_command_has_examples_which_parse(name: str) -> None:
 def test_every_help_ends_with_its_exit_codes(name: str) -> None:
     parser = COMMANDS[name] if name else PARSER
     text = parser.format_help()
-    assert text.endswith("\n".join(exit_code_lines(name)) + "\n")
+    assert text.endswith("\n".join(exit_code_lines(CODES[name] if name else {})) + "\n")
     assert text.count("exit code") <= 2  # `verify` says it in its summary
 
 
@@ -92,8 +94,8 @@ def test_every_flag_says_what_it_is() -> None:
 
 
 def test_the_declaration() -> None:
-    assert set(MEANINGS) == set(ExitCode) and set(ANSWERS) <= set(LEAVES)
-    assert meanings("trace")[ExitCode.FAILED] == "something was not" and meanings("blend") == MEANINGS
+    assert set(MEANINGS) == set(ExitCode) and {name for name, codes in CODES.items() if codes} <= set(LEAVES)
+    assert meanings(CODES["trace"])[ExitCode.FAILED] == "something was not" and meanings(CODES["blend"]) == MEANINGS
 
 
 def test_every_command_that_fails_is_in_the_table() -> None:
@@ -149,30 +151,23 @@ def test_whatever_a_command_raises(
     def fail(args: argparse.Namespace, flags: Sequence[str]) -> int:
         raise raised
 
-    monkeypatch.setattr(command_line, "build_parser", lambda: parser_with(fail))
+    monkeypatch.setattr(blend, "COMMAND", replace(blend.COMMAND, run=fail))
     assert execute(["blend", "x"]) is expected
     assert said in capsys.readouterr().err
 
 
 def test_a_code_that_is_not_declared_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_line, "build_parser", lambda: parser_with(lambda args, flags: 7))
+    monkeypatch.setattr(blend, "COMMAND", replace(blend.COMMAND, run=lambda args, flags: 7))
     assert execute(["blend", "x"]) is ExitCode.USAGE
-
-
-def parser_with(run: object) -> argparse.ArgumentParser:
-    """The command line, with another function behind `blend`."""
-    parser = build_parser()
-    dict(all_commands(parser))["blend"].set_defaults(run=run)
-    return parser
 
 
 def test_a_killed_command_ends_as_an_interrupted_one() -> None:
     """SIGTERM, in a process of its own: it sends it to itself once the command runs."""
     script = (
-        "import os, signal; from refinery.pipelines.commands import command_line\n"
-        "command_line.run_blend = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
-        "import refinery.pipelines.commands.training_commands as t; t.run_blend = command_line.run_blend\n"
-        "import sys; sys.argv = ['refinery', 'blend', 'x']; command_line.main()"
+        "import dataclasses, os, signal, sys; from refinery.pipelines.cli import blend, command_line\n"
+        "kill = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "blend.COMMAND = dataclasses.replace(blend.COMMAND, run=kill)\n"
+        "sys.argv = ['refinery', 'blend', 'x']; command_line.main()"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == ExitCode.INTERRUPTED and "again to resume" in done.stderr

@@ -12,8 +12,8 @@ import pytest
 from refinery.loader.format.manifest import seal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.statistics.published import STATISTICS, Point, Statistics, read_statistics
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.address.host import host_of
 from tests.corpus_factory import replace_manifest
 from tests.pipelines.inputs import run

@@ -13,15 +13,15 @@ from refinery.loader.format.manifest import MANIFEST, ShardEntry, read_manifest
 from refinery.loader.parquet import batches as parquet_batches
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.checks.file_checks import collect
-from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.commands.verify import verify, verify_merged, verify_share
-from refinery.pipelines.commands.verify_as_job import verify_as_job
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.pipelines.verify.as_job import verify_as_job
 from refinery.pipelines.verify.before import Before
 from refinery.pipelines.verify.partials import Share
 from refinery.pipelines.verify.pieces import Finding
 from refinery.pipelines.verify.shard_before import compare_shard
+from refinery.pipelines.verify.verify import verify, verify_merged, verify_share
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.takedown.test_verify_takedown import REMOVED, edit, edit_listing
 from tests.pipelines.verify.test_ways import compared

@@ -9,7 +9,7 @@ import pytest
 from refinery.loader import TokenStream
 from refinery.loader.packed.packed_stream import PackedStream
 from refinery.loader.stream.state import StateError
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.verify.verify import verify
 from tests.pipelines.code_runs import LENGTH, make_code_inputs, records, write_records
 from tests.pipelines.inputs import run
 from tests.pipelines.takedown.corpora import remove, rows

@@ -7,7 +7,7 @@ import pytest
 
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.verify.verify import verify
 from tests.pipelines.inputs import run
 from tests.pipelines.takedown.corpora import remove, removed_rows, rows, write_list
 from tests.pipelines.takedown.families import SOURCES, Corpus, Record, sentence

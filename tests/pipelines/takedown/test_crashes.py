@@ -8,8 +8,8 @@ import pytest
 from refinery.loader.format.manifest import MANIFEST, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import TEMPORARY
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.report.write import REPORT
+from refinery.pipelines.verify.verify import verify
 from tests.fake_gcs import Call, Fault, fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.takedown.conftest import Place

@@ -18,7 +18,6 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.audit.audit import audit
 from refinery.pipelines.audit.recorded import Asked
 from refinery.pipelines.audit.sample import Sample
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.runners.runner import Runner
@@ -27,6 +26,7 @@ from refinery.pipelines.takedown.attribute import Attribution
 from refinery.pipelines.takedown.families import Absent, Compared, PartFiles, find_families
 from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.rows import Key
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import Document, document_id, text_bytes
 from refinery.transforms.dedup.deduplicate import list_parts

@@ -10,7 +10,7 @@ import pytest
 
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.verify.verify import verify
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.takedown.conftest import Place
 from tests.pipelines.takedown.corpora import PAGES, remove, removed_rows, rows, write_list

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.verify.verify import verify
 from tests.pipelines.inputs import run
 from tests.pipelines.takedown.conftest import Place
 from tests.pipelines.takedown.corpora import PAGES, remove, rows, write_list

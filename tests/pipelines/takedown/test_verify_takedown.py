@@ -19,7 +19,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.checks.takedowns import check_left
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.verify.verify import verify
 from tests.corpus_factory import replace_manifest
 from tests.pipelines.takedown.conftest import Place
 from tests.pipelines.takedown.corpora import remove, rows, write_list

@@ -11,7 +11,7 @@ from refinery.loader import TokenStream
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.packed.packed_stream import PackedStream
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.mix.verify_view import verify_view
 from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.fake_gcs import fake_gcs

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from refinery.loader.format.provenance import Column, provenance_schema
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.takedown.request import Request, where_rule
+from refinery.pipelines.verify.verify import verify
 from tests.pipelines.inputs import run
 from tests.pipelines.takedown.conftest import Place
 from tests.pipelines.takedown.corpora import PAGES, remove, removed_rows, rows

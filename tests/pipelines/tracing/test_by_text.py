@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from refinery.loader.format.manifest import RUN, unseal
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.tracing import search_texts as module
 from refinery.pipelines.tracing.answers import Kept, Missing, Query, text_id
 from refinery.pipelines.tracing.search_texts import search_texts

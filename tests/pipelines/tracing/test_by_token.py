@@ -8,7 +8,7 @@ import pytest
 
 from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.corpus.shard_tokens import find_token, read_row
 from refinery.pipelines.tracing.answers import Kept, Query
 from refinery.pipelines.tracing.by_token import find_shard

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader.storage.store import LocalStore
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.run.api import refine
 from refinery.pipelines.tracing.answers import Dead, Kept, Missing, Query, Rejected, Removed
 from refinery.pipelines.tracing.trace_documents import trace
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.lookup import entries
 from refinery.transforms.lookup.entries import SCHEMA, key_hash, write_entries
 from refinery.transforms.lookup.tasks import files_for

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader.format.manifest import RUN, seal, unseal
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.tracing.answers import Doc, Missing, Query, Rejected, Removed, Replayed
 from refinery.pipelines.tracing.recorded_run import RecordedRun
 from refinery.pipelines.tracing.replays import replay_answers

@@ -9,7 +9,7 @@ import pytest
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.tracing.answers import Rejected, Removed
 from refinery.pipelines.tracing.trace_text import json_lines, text_lines
 from refinery.transforms.core.safe_text import safe

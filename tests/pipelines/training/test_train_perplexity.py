@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.training.kneser_ney import learn, number_words, pair_keys, triple_keys
 from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, percentiles, train_perplexity
 from refinery.transforms.dedup.signatures import character_table

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import text_of

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.commands.verify import verify, verify_merged
-from refinery.pipelines.commands.verify_as_job import REPORT, verify_as_job
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.verify import keyed_rows, verify_job
+from refinery.pipelines.verify.as_job import REPORT, verify_as_job
+from refinery.pipelines.verify.verify import verify, verify_merged
 from refinery.pipelines.verify.whole import Report
 from tests.corpus_factory import build_corpus
 from tests.pipelines.commands import test_verify_faults as faults

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.inputs_read.published import INPUTS, dump_inputs, parse_inputs
+from refinery.pipelines.verify.verify import verify
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.audit.forging import Rows, edit_rows, provenance_files, seal_again
 from tests.pipelines.inputs import run

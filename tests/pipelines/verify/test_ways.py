@@ -13,10 +13,10 @@ import pytest
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import seal, unseal
 from refinery.loader.storage.store import size_and_crc32c
-from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.commands.verify import verify, verify_merged, verify_share
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.verify.partials import Share
+from refinery.pipelines.verify.verify import verify, verify_merged, verify_share
 from refinery.pipelines.verify.whole import Report
 from tests.corpus_factory import ByteTokenizer, build_corpus, edit_manifest
 from tests.pipelines.commands import test_verify_faults as faults

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from refinery.loader.format.manifest import seal, unseal
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from tests.fork_server import ForkServer, Outcome
 from tests.pipelines.small_runs import check_corpus, command, digests, folder_files, rows
 from tests.sampling import sampled

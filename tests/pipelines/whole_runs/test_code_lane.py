@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from refinery.loader.packed.packed_stream import PackedStream
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.tokenize.chunk_notes import read_chunks
 from tests.fork_server import ForkServer
 from tests.pipelines.code_runs import COMMIT, LEAKED, LENGTH, make_code_inputs, records, write_records

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands.inspection import inspect
-from refinery.pipelines.commands.inspection_text import text_lines as inspection_lines
-from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.inspection.inspection import inspect
+from refinery.pipelines.inspection.text import text_lines as inspection_lines
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.run.refine import Refinement
@@ -15,6 +14,7 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.tracing.answers import Query
 from refinery.pipelines.tracing.trace_documents import trace
 from refinery.pipelines.tracing.trace_text import text_lines
+from refinery.pipelines.verify.verify import verify
 from tests.pipelines.small_runs import check_corpus, digests, folder_files, make_small_inputs, text_of
 
 

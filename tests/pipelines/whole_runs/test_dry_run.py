@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from refinery.pipelines import dry_run as dry_run_of
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import command
 

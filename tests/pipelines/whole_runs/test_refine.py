@@ -10,7 +10,7 @@ import pytest
 from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.manifest import read_manifest, unseal
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run.waves import cut_waves
 from refinery.transforms.read.sources import ReadTask

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from refinery.loader.corpus.corpus import Corpus
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.small_runs import JUDGES_OFF

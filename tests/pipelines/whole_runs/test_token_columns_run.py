@@ -16,11 +16,11 @@ import pytest
 from refinery.loader import PackedStream
 from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.packed import CHUNK_KINDS, STRUCTURE
-from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
+from refinery.pipelines.verify.verify import verify
 from refinery.transforms.tokenize.chunk_notes import read_chunks
 from refinery.transforms.tokenize.encode import check_tokenizer
 from tests.corpus_factory import tokenizer_json

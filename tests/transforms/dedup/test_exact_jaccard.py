@@ -18,17 +18,11 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, document_id
 from refinery.transforms.dedup import propose_chunks
-from refinery.transforms.dedup.exact_jaccard import (
-    VerifyExactly,
-    documents_url,
-    settle_batches,
-    shingle_batches,
-    shingle_set,
-)
+from refinery.transforms.dedup.exact_jaccard import VerifyExactly, documents_url, settle_batches, shingle_batches
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
 from refinery.transforms.dedup.propose_chunks import PROPOSAL, propose_batches
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
+from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, shingle_set, signature_table
 from refinery.transforms.dedup.verify_similarity import member_batches
 from refinery.transforms.records.record_batch import (
     BATCH_BYTES,

@@ -10,6 +10,8 @@ from typing import Any
 
 import re2
 
+from refinery.transforms.filter.pii_types.lazy_pattern import LazyPattern
+
 PHONE_ASCII = (
     "telefoon|telefoonnummer|telefonnumber|telefonas|telefons|telefonszam|telefoni|telefonu|telepon|telpon|telepono|ponsel"
     "|nomor hp|no hp|puhelin|puhelinnumero|matkapuhelin|gsm-nummer|mobiel|mobiili|mobilus|mobilusis|mobilais|mobitel"
@@ -60,7 +62,7 @@ def _cue(spaced: str, unspaced: str, tail: int) -> Any:
         rf"(?i)(?:(?:^|[^\p{{L}}\p{{M}}])(?:{spaced})(?:[^\p{{L}}\p{{M}}\p{{N}}\n]{words}|{above})"
         rf"|(?:{unspaced})(?:{words}|{above}))$"
     )
-    return re2.compile(pattern.encode(), options)
+    return LazyPattern(lambda: re2.compile(pattern.encode(), options))
 
 
 PHONE_CUE = _cue(PHONE, PHONE_UNSPACED, 20)

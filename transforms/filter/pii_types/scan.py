@@ -4,10 +4,13 @@ Everything runs on RE2 over UTF-8 bytes: linear time, and offsets are bytes unti
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import re2
+
+from refinery.transforms.filter.pii_types.lazy_pattern import LazyPattern
 
 CONTEXT = 64  # bytes to the left that are read for a cue: a label and a few words
 WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
@@ -25,19 +28,27 @@ def byte_options() -> Any:
 
 
 def compile_bytes(pattern: bytes) -> Any:
-    """A linear-time pattern over bytes."""
-    return re2.compile(pattern, byte_options())
+    """A linear-time pattern over bytes, compiled when it is first used."""
+    return LazyPattern(lambda: re2.compile(pattern, byte_options()))
 
 
 class Hints:
-    """Which of some patterns occur anywhere in a text, in one pass over it."""
+    """Which of some patterns occur anywhere in a text, in one pass over it. They are compiled when the first is read.
 
-    def __init__(self, patterns: Mapping[str, bytes]) -> None:
+    patterns: name -> pattern, or what makes it.
+    """
+
+    def __init__(self, patterns: Mapping[str, bytes | Callable[[], bytes]]) -> None:
         self._names = tuple(patterns)
-        self._set = re2.Set.SearchSet(byte_options())
-        for pattern in patterns.values():
-            self._set.Add(pattern)
-        self._set.Compile()
+        self._patterns = tuple(patterns.values())
+
+    @cached_property
+    def _set(self) -> Any:
+        found = re2.Set.SearchSet(byte_options())
+        for pattern in self._patterns:
+            found.Add(pattern if isinstance(pattern, bytes) else pattern())
+        found.Compile()
+        return found
 
     def of(self, data: bytes) -> frozenset[str]:
         """Names of the patterns that occur. Cost: one scan, about 2 ms per MB."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from refinery.transforms.filter.secret_types.context import compile_bytes, judge_name, judge_value
+from refinery.transforms.filter.pii_types.scan import compile_bytes
+from refinery.transforms.filter.secret_types.context import judge_name, judge_value
 from refinery.transforms.filter.secret_types.identifiers import is_code_name, is_in_code, is_wordy
 from refinery.transforms.filter.secret_types.rules import WORD, Found
 

@@ -8,7 +8,8 @@ docker-login(1), smbclient(1), htpasswd(1), openssl-passphrase-options(1), curl(
 import re
 from collections.abc import Iterator
 
-from refinery.transforms.filter.secret_types.context import NEVER, compile_bytes, is_password, is_placeholder
+from refinery.transforms.filter.pii_types.scan import compile_bytes
+from refinery.transforms.filter.secret_types.context import NEVER, is_password, is_placeholder
 
 VALUE = rb"(?:\"([^\"\n]{4,200})\"|'([^'\n]{4,200})'|([^\s\"'`<>|;&)]{4,200}))"
 _P = rb"[ \t]-p[ \t=]?" + VALUE

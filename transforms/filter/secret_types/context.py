@@ -10,19 +10,11 @@ import re
 from collections import Counter
 from itertools import pairwise
 from math import log2
-from typing import Any, Literal
+from typing import Literal
 
-import re2
+from refinery.transforms.filter.pii_types.scan import compile_bytes
 
 Kind = Literal["password", "secret", "key"]
-
-
-def compile_bytes(pattern: bytes) -> Any:
-    """A linear-time pattern over bytes."""
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.max_mem = 64 << 20
-    return re2.compile(pattern, options)
 
 
 REACH = 512  # bytes of a value that are read

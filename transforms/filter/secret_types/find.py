@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import refinery.transforms.filter.secret_types.assignments as assignments
 import refinery.transforms.filter.secret_types.commands as commands
 import refinery.transforms.filter.secret_types.sentences as sentences
-from refinery.transforms.filter.pii_types.scan import Hints
-from refinery.transforms.filter.secret_types.context import EXAMPLES, compile_bytes, is_placeholder, is_random
+from refinery.transforms.filter.pii_types.scan import Hints, compile_bytes
+from refinery.transforms.filter.secret_types.context import EXAMPLES, is_placeholder, is_random
 from refinery.transforms.filter.secret_types.private_keys import ARMOUR_HINT, DER_HINT, armoured, bare, web_keys
 from refinery.transforms.filter.secret_types.rules import Found, Rule, decode_base64
 from refinery.transforms.filter.secret_types.tokens import ESCAPED_HINT, TOKENS, tokens

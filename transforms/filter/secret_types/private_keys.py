@@ -5,7 +5,8 @@ Sources: RFC 7468, RFC 5958 (PKCS#8), RFC 8017 (PKCS#1), RFC 7517; gitleaks for 
 
 from collections.abc import Iterator
 
-from refinery.transforms.filter.secret_types.context import compile_bytes, is_placeholder
+from refinery.transforms.filter.pii_types.scan import compile_bytes
+from refinery.transforms.filter.secret_types.context import is_placeholder
 from refinery.transforms.filter.secret_types.rules import WORD, Found
 
 KEY_REACH = 1 << 16  # bytes of a private key: RSA with 16,384 bits takes 13,000

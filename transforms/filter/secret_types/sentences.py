@@ -11,12 +11,12 @@ from typing import Any
 
 import re2
 
+from refinery.transforms.filter.pii_types.scan import compile_bytes
 from refinery.transforms.filter.secret_types.context import (
     CLASSES,
     NEVER,
     PATH,
     changes,
-    compile_bytes,
     is_password,
     is_placeholder,
     is_random,

@@ -10,9 +10,9 @@ from typing import Any
 
 import re2
 
-from refinery.transforms.filter.pii_types.scan import Hints
+from refinery.transforms.filter.pii_types.scan import Hints, compile_bytes
 from refinery.transforms.filter.secret_types.accounts import ACCOUNTS
-from refinery.transforms.filter.secret_types.context import HEX, compile_bytes, entropy, is_example
+from refinery.transforms.filter.secret_types.context import HEX, entropy, is_example
 from refinery.transforms.filter.secret_types.hosting import HOSTING
 from refinery.transforms.filter.secret_types.models import MODELS
 from refinery.transforms.filter.secret_types.platforms import PLATFORMS

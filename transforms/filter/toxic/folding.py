@@ -9,7 +9,7 @@ entry has the same skeleton. The tables of shapes are this project's own.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from statistics import median_high
@@ -17,6 +17,7 @@ from typing import Any
 
 import re2
 
+from refinery.transforms.filter.pii_types.lazy_pattern import LazyPattern
 from refinery.transforms.filter.toxic.lexicon import Hit, Lexicon, char_starts
 
 SHORTEST, SHORTEST_SPACED = 4, 3  # letters of an entry; spaced letters are a sign by themselves, so fewer suffice
@@ -41,10 +42,15 @@ UTF8_LENGTH = {0xC2: 2, 0xE2: 3, 0xEF: 3, 0xF0: 4}
 MASK = "*"
 
 
-def _compile(*patterns: bytes) -> Any:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    return re2.compile(b"|".join(patterns), options)
+def _compile(*patterns: bytes | Callable[[], bytes]) -> Any:
+    """Patterns, or what makes them, as one; compiled when it is first used."""
+
+    def make() -> Any:
+        options = re2.Options()
+        options.encoding = re2.Options.Encoding.LATIN1
+        return re2.compile(b"|".join(each if isinstance(each, bytes) else each() for each in patterns), options)
+
+    return LazyPattern(make)
 
 
 def _any(letters: str, times: int) -> bytes:
@@ -77,7 +83,7 @@ MAY_UNFOLD = _compile(  # the same in UTF-8, by first bytes
     rb"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf|\xef\xbd[\x81-\x9a]|\xef\xbc[\xa1-\xba]|\xf0\x9d[\x90-\x9f]"
     rb"|\xe2\x92[\x9c-\xbf]|\xe2\x93[\x80-\xa9]|\xf0\x9f[\x84-\x87]"
 )
-CASED = _compile(_changed_by_folding())
+CASED = _compile(_changed_by_folding)
 SIGNS = (
     rb"(?:^|[^a-z0-9])[a-z0-9@$]" + BYTE_GAP + rb"[a-z0-9@$!]" + BYTE_GAP + rb"[a-z0-9@$!](?:$|[^a-z0-9])",  # f u c k
     rb"[\xd0-\xd2][\x80-\xbf]" + BYTE_GAP + CHAR + BYTE_GAP + CHAR + BYTE_GAP,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import re2
 
 import refinery.transforms.filter.toxic.words as data
+from refinery.transforms.filter.pii_types.lazy_pattern import LazyPattern
 from refinery.transforms.native import scripts
 
 # Scripts written without spaces (Thai, Khmer, Han, kana and others): each of their characters is a word of its own.
@@ -45,6 +46,7 @@ class Lexicon:
     hint: Any
 
 
+@cache
 def _marks() -> str:
     """Combining marks of the basic plane as a regular expression's ranges: part of a word, though `\\w` lacks most."""
     ranges: list[list[int]] = []
@@ -57,14 +59,15 @@ def _marks() -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
-WORD = re.compile(f"[{UNSPACED}]|(?:[^\\W{UNSPACED}]|(?![{UNSPACED}])[{_marks()}])+")
+WORD: Any = LazyPattern(lambda: re.compile(f"[{UNSPACED}]|(?:[^\\W{UNSPACED}]|(?![{UNSPACED}])[{_marks()}])+"))
 ASCII_WORD = re.compile(rb"[a-z0-9_]+")
 ONE_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def split_words(text: str) -> list[str]:
     """Words of a case-folded text; punctuation and spaces are left out. Linear, about 20 MB/s."""
-    return WORD.findall(text)
+    words: list[str] = WORD.findall(text)
+    return words
 
 
 def inflected(listed: str, language: str) -> Iterator[str]:
@@ -221,4 +224,4 @@ def _entry_at(text: str, start: int, lexicon: Lexicon) -> Hit | None:
     return hit
 
 
-GAP = re.compile(f"[^\\w{_marks()}]{{0,8}}")  # between two words of a phrase
+GAP: Any = LazyPattern(lambda: re.compile(f"[^\\w{_marks()}]{{0,8}}"))  # between two words of a phrase

@@ -1,0 +1,1 @@
+"""`refinery inspect`: the status of a run, and how it is told."""

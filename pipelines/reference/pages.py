@@ -1,0 +1,128 @@
+"""Tables of the pages, from the declarations: `python -m refinery.pipelines.reference.pages` writes them anew.
+
+A page says where a table goes: `<!-- keys: near_dup -->`, then the table, then `<!-- end -->`. A table about a lane
+names it (`<!-- stages: code -->`); keys, reasons and rules are those of the first lane that has the section or stage. A
+test holds the pages equal to what this module makes of them.
+"""
+
+import re
+from html import escape
+from pathlib import Path
+
+from refinery.pipelines.acquire.listing import RepositoryParams
+from refinery.pipelines.acquire.tree_files import REASONS
+from refinery.pipelines.cards.about import About
+from refinery.pipelines.cards.cards import CARDS
+from refinery.pipelines.recipe.load_recipe import all_lanes, all_stages, with_target
+from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
+from refinery.pipelines.recipe.schema import schema_text
+from refinery.pipelines.stages.listing import shown_fields
+from refinery.pipelines.stages.tables import defaults, keys, notes, phases, reasons, rules, stages, table
+from refinery.transforms.core.params import field_docs
+from refinery.transforms.read.reader import COMPRESSIONS, Reader
+from refinery.transforms.read.registry import readers
+from refinery.transforms.statistics.artefacts import ARTEFACTS
+from refinery.transforms.statistics.points import POINTS
+from refinery.transforms.statistics.tally import BUILT_IN
+
+BLOCK = re.compile(
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|statistics|formats)(?:: ([\w.-]*))? -->\n)"
+    r"(.*?)(<!-- end -->)",
+    re.DOTALL,
+)
+
+
+def acquire(what: str) -> str:
+    """What a list of repositories says ("keys"), or why files of them are skipped ("reasons")."""
+    if what == "reasons":
+        return table(("reason", "skipped"), iter([(f"`{name}`", meaning) for name, meaning in REASONS.items()]))
+    docs = field_docs(RepositoryParams)
+    return table(("key", "meaning"), iter([(f"`{name}`", docs[name]) for name in RepositoryParams.model_fields]))
+
+
+def cards(what: str) -> str:
+    """The "formats" of cards, or what a publisher may say ("about")."""
+    if what == "formats":
+        rows = [(f"`{name}`", f"`{card.file}`", card.what) for name, card in CARDS.items()]
+        return table(("format", "file", "what it is"), iter(rows))
+    docs = field_docs(About)
+    return table(("key", "what it says"), iter([(f"`{name}`", docs[name]) for name in About.model_fields]))
+
+
+def statistics(what: str) -> str:
+    """What statistics.json has: its "points", the "series" that need no note, and "artefacts"."""
+    if what == "points":
+        rows = [
+            (f"`{point.name}`", point.meaning, "yes" if point.hosts else "", "yes" if point.artefacts else "")
+            for point in POINTS
+        ]
+        return table(("point", "documents", "hosts", "artefacts"), iter(rows))
+    if what == "series":
+        return table(
+            ("series", "unit", "meaning"), iter([(f"`{row.name}`", row.unit, row.meaning) for row in BUILT_IN])
+        )
+    return table(
+        ("artefact", "a document counts if it has"), iter([(f"`{row.name}`", escape(row.meaning)) for row in ARTEFACTS])
+    )
+
+
+def formats(name: str) -> str:
+    """Every format of sources; those that read the same records from other endings share a row."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Reader]] = {}
+    for reader in readers().values():
+        groups.setdefault((reader.summary, reader.offset, reader.fields), []).append(reader)
+    rows = (
+        (
+            ", ".join(f"`{reader.name}`" for reader in group),
+            " ".join(f"`{ending}`" for reader in group for ending in reader.endings) + compressions(group[0])
+            if group[0].endings
+            else "(named in the recipe)",
+            summary,
+            offset,
+            ", ".join(f"`{key}`" for key in keys_read),
+        )
+        for (summary, offset, keys_read), group in groups.items()
+    )
+    return table(("format", "endings", "a record", "offset in `origin`", "keys that it reads"), rows)
+
+
+def compressions(reader: Reader) -> str:
+    """The endings of compression that files of a format may have beside their own."""
+    return f", also {' '.join(f'`{ending}`' for ending in COMPRESSIONS[1:])}" if reader.compressed else ""
+
+
+def make(kind: str, name: str) -> str:
+    """The table that a page asks for. Raises ValueError where there is no lane, section or stage of that name."""
+    if kind == "reasons":
+        return reasons(all_stages(), name)
+    if kind == "notes":
+        return notes(all_stages())
+    if named := {"acquire": acquire, "cards": cards, "statistics": statistics, "formats": formats}.get(kind):
+        return named(name)
+    if whole := {"stages": stages, "phases": phases, "defaults": defaults}.get(kind):
+        return whole(with_target(find_lane(name)) if name else all_lanes()[0])
+    section = name.partition(".")[0]
+    having = [lane for lane in all_lanes() if not section or section in shown_fields(recipe_class(lane))]
+    if not having:
+        raise ValueError(f"<!-- {kind}: {name} --> given, no lane has such a section")
+    return {"keys": keys, "rules": rules}[kind](having[0], name)
+
+
+def render(text: str) -> str:
+    """A page with its tables made anew."""
+    return BLOCK.sub(lambda found: f"{found[1]}{make(found[2], found[3] or '')}{found[5]}", text)
+
+
+def main() -> None:
+    """Write all tables of docs/ and the schemas of recipes/ anew. To be run in a checkout."""
+    for path in sorted(Path("docs").glob("*.md")):
+        before = path.read_text()
+        if (after := render(before)) != before:
+            path.write_text(after)
+            print(path)
+    for lane in lane_names():
+        Path(f"recipes/{lane}.schema.json").write_text(schema_text(recipe_class(find_lane(lane))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What the commands have in common: arguments of those that read a recipe, Beam's flags, lines for the user."""
+
+import argparse
+import contextlib
+import difflib
+import io
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+from refinery.pipelines.progress.flags import add_output_arguments
+from refinery.pipelines.progress.output import current
+from refinery.transforms.core.safe_text import safe
+
+
+def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of every command that reads the sources of a recipe."""
+    parser.add_argument("recipe", help="a YAML file, see docs/recipes.md")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="GLOB", help="read these files instead of the recipe's sources"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a recipe key, e.g. language.threshold=0.5",
+    )
+    add_runner_arguments(parser)
+
+
+def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of every command that runs Beam jobs."""
+    parser.add_argument(
+        "--runner", default="local", help="local (default), DirectRunner, DataflowRunner, FlinkRunner, …"
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes of the local runner (default: cores)",
+    )
+    parser.add_argument(
+        "--scratch",
+        default="",
+        metavar="FOLDER",
+        help="temporary files of the local runner (default: of `refine` and `remove` the work location, if it is on "
+        "this machine; else where TMPDIR says)",
+    )
+    add_output_arguments(parser)
+    parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
+
+
+def say(line: str) -> None:
+    """Tell the user how a command gets on, or print an answer's line. Not with --quiet."""
+    current().say(line)
+
+
+def result(line: str) -> None:
+    """Tell what a command ends with, also with --quiet."""
+    current().result(line)
+
+
+def progress(line: str) -> None:
+    """Tell how far a search is: the person who waits, not who reads the answer."""
+    print(safe(line), file=sys.stderr, flush=True)
+
+
+def refuse_flags(flags: Sequence[str]) -> None:
+    """For commands that run no Beam job."""
+    if flags:
+        raise ValueError(f"unknown argument: {flags[0]}; --help lists what this command takes")
+
+
+def check_beam_flags(flags: Sequence[str], own: Iterable[str] = ()) -> None:
+    """Refuse flags that neither we nor Beam know, with a suggestion: Beam itself only warns and ignores them.
+
+    own: options of the command, one of which may have been meant. Cost: Beam is imported.
+    """
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    beam_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(beam_parser)
+    known = [text for action in beam_parser._actions for text in action.option_strings]
+    known += own
+    for flag in flags:
+        name = flag.split("=")[0]
+        if name.startswith("-") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise ValueError(f"unknown flag {name}" + (f"; did you mean {near[0]}?" if near else ""))
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.suppress(SystemExit),
+    ):  # Beam reports its own errors later
+        stray = [word for word in beam_parser.parse_known_args(list(flags))[1] if not word.startswith("-")]
+        if stray:  # the shell expanded a pattern: all words but the first would be ignored
+            raise ValueError(f"{stray[0]!r} belongs to no flag; quote a pattern: --input 'crawl/*.warc.gz'")
