@@ -2,9 +2,16 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, PlainSerializer, WrapValidator, model_validator
+from pydantic import (
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    WrapValidator,
+    model_serializer,
+    model_validator,
+)
 
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.read.registry import REFERENCE, is_own, reader_names
@@ -35,8 +42,6 @@ Format = Annotated[
 
 class SourceParams(Params):
     """One source of documents. In a recipe, an element of `sources`."""
-
-    LATER: ClassVar[tuple[str, ...]] = ("options",)
 
     name: str
     """name in the funnel and in provenance: up to 64 lower-case letters, digits, `_` `.` `-`"""
@@ -95,6 +100,12 @@ class SourceParams(Params):
     """field that becomes meta `record_id`; empty: none"""
     meta_fields: tuple[str, ...] = ()
     """fields that are kept in provenance under their own names; those of objects become JSON"""
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without `options` where there are none: most sources have none, and earlier versions knew of none."""
+        data: dict[str, Any] = write(self)
+        return {key: value for key, value in data.items() if value or key != "options"}
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -34,7 +34,7 @@ def make(folder: Path, name: str) -> Path:
         ("array.json", "is a JSON array"),
         ("empty.jsonl", "is empty"),
         ("junk.warc.gz", "is not a WARC file"),
-        ("junk.parquet", "is not Parquet"),
+        ("junk.parquet", "is not a Parquet file"),
     ],
 )
 def test_a_wrong_source_is_told_before_anything_runs(
