@@ -5,6 +5,7 @@
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -55,6 +56,9 @@ SHARED: Mapping[AnyStage, tuple[str, Any]] = {
     LINES: ("line_dup", None),
     SUBSTRINGS: ("substring_dup", None),
 }
+
+# A name that a column of the provenance files may have (loader/format/manifest.py).
+COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 # Sections that decide nothing: they may change between two commands of one run.
 UNDECIDING = ("failures", "run")
@@ -142,8 +146,9 @@ class Recipe(Params):
     substring_dup: SubstringParams | None = None
     """cut text out that another document has word for word"""
     columns: tuple[str, ...] = ()
-    """notes of stages that become columns of the provenance, beside those that always are: `perplexity`, `toxicity`,
-    `pii` and others that are in its column `meta` otherwise: [labels.md](labels.md)"""
+    """notes of stages, and `meta_fields` of sources, that become columns of the provenance, beside those that always
+    are: `perplexity`, `toxicity`, `pii`, `title` and others that are in its column `meta` otherwise:
+    [labels.md](labels.md)"""
     shards: ShardParams = ShardParams()
     """how the corpus is cut and ordered"""
     packed: PackedParams | None = None
@@ -235,10 +240,15 @@ class Recipe(Params):
             own.add(note.name)
         dedup = {note.name for stage in self.LANE.phase("dedup") for note in stage.notes}  # columns of other names
         noted = (*self.LANE.notes, *(note for _, note in self._asked_notes()))
-        known = sorted(note.name for note in noted if not note.column and note.name not in dedup)
+        known = {note.name for note in noted if not note.column and note.name not in dedup}
+        fields = {name for source in self.sources for name in source.meta_fields} - taken - own
         for name in self.columns:
-            if name not in known:
-                raise ValueError(f"columns: {name[:60]!r} given, {nearest(name, known)}")
+            if name not in known | fields:
+                raise ValueError(f"columns: {name[:60]!r} given, {nearest(name, sorted(known | fields))}")
+            if name in fields and not COLUMN.fullmatch(name):
+                raise ValueError(f"columns: {name[:60]!r} given, a name of a-z, 0-9 and _ is allowed for a column")
+        if twice := sorted({name for name in self.columns if self.columns.count(name) > 1}):
+            raise ValueError(f"columns: {twice[0]!r} given twice")
         return own - {note.name for note in self.LANE.notes if note.given}
 
     def _asked_notes(self) -> Iterator[tuple[AnyStage, Note]]:
@@ -263,8 +273,12 @@ class Recipe(Params):
         return frozenset(note.name for note in self.notes() if note.counts)
 
     def provenance(self) -> tuple[Note, ...]:
-        """What are columns of the provenance files, in their order: fields of records, and notes."""
-        return (*self.LANE.fields, *(note for note in self.notes() if note.column))
+        """What are columns of the provenance files, in their order: fields of records, notes, and the fields of records
+        that `columns` names."""
+        noted = self.notes()
+        names = {note.name for note in (*self.LANE.fields, *noted)}
+        asked = (Note(name, str, "a field of records", column=True) for name in self.columns if name not in names)
+        return (*self.LANE.fields, *(note for note in noted if note.column), *asked)
 
     def chunk_copies(self) -> ChunkCopyParams | None:
         """How copied constructs of source files are cut; None where they are not, or the lane has no such stage."""
