@@ -322,7 +322,9 @@ class S3Api:
         first, last = request.headers["x-amz-copy-source-range"].removeprefix("bytes=").split("-")
         data = found.data[int(first) : int(last) + 1]
         part = upload.parts[int(request.query["partNumber"])] = StoredObject(data, self._etag(data))
-        return as_xml("CopyPartResult", f"<ETag>{escape(part.etag)}</ETag>")
+        return as_xml(
+            "CopyPartResult", f"<ETag>{escape(part.etag)}</ETag><ChecksumCRC32C>{crc32c_of(data)}</ChecksumCRC32C>"
+        )
 
     def _upload_end(self, request: Request, bucket: str, key: str) -> Answer:
         upload = self._upload(request, bucket, key)
@@ -335,21 +337,26 @@ class S3Api:
             for n, (_, tag) in zip(numbers, listed, strict=True)
         ):
             raise S3Error("InvalidPart")
+        told = re.findall("<ChecksumCRC32C>(.*?)</ChecksumCRC32C>", request.body.decode())
         pieces = [upload.parts[number].data for number in numbers]
+        if upload.whole and self.checksums == "known" and told != [crc32c_of(piece) for piece in pieces]:
+            raise S3Error("InvalidRequest", message="The complete request must include the checksum for each part.")
         if any(len(piece) < self.least_part for piece in pieces[:-1]) or len({len(piece) for piece in pieces[:-1]}) > 1:
             raise S3Error("EntityTooSmall")
         data = b"".join(pieces)
         kept, whole = dict(upload.headers), ""
         if self.checksums == "known" and upload.whole:
             whole = kept["x-amz-checksum-crc32c"] = crc32c_of(data)
+            kept["x-amz-checksum-type"] = "FULL_OBJECT"
             if request.headers.get("x-amz-checksum-crc32c", whole) != whole:
                 raise S3Error("BadDigest")
         elif self.checksums == "known":
             kept["x-amz-checksum-crc32c"] = f"{crc32c_of(b'of parts')}-{len(pieces)}"
+            kept["x-amz-checksum-type"] = "COMPOSITE"
         self._check_condition(request, "upload-end", bucket, key)
         del self.uploads[request.query["uploadId"]]
         made = self._store(bucket, key, StoredObject(data, f'{self._etag(data)[:-1]}-{len(pieces)}"', kept))
-        shown = f"<ChecksumCRC32C>{kept.get('x-amz-checksum-crc32c', '')}</ChecksumCRC32C>" if whole else ""
+        shown = f"<ChecksumCRC32C>{whole}</ChecksumCRC32C><ChecksumType>FULL_OBJECT</ChecksumType>" if whole else ""
         return as_xml("CompleteMultipartUploadResult", f"<ETag>{escape(made.etag)}</ETag>{shown}")
 
     def _upload_abort(self, request: Request, bucket: str, key: str) -> Answer:

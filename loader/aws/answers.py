@@ -120,10 +120,13 @@ def read_deletion(body: bytes) -> dict[str, str]:
     return {error.text("Key"): error.text("Code") for error in parse(body, "DeleteResult").all("Error")}
 
 
-def completion(etags: Iterable[str]) -> bytes:
-    """The body of a request that completes a multipart upload of parts with these ETags, in order."""
-    parts = "".join(
-        f"<Part><PartNumber>{number}</PartNumber><ETag>{escaped(etag)}</ETag></Part>"
-        for number, etag in enumerate(etags, 1)
+def completion(parts: Iterable[tuple[str, str]]) -> bytes:
+    """The body of a request that completes a multipart upload of parts, in order: of each its ETag and its CRC-32C in
+    base64, "" if the service was not told it."""
+    listed = "".join(
+        f"<Part><PartNumber>{number}</PartNumber><ETag>{escaped(etag)}</ETag>"
+        + (f"<ChecksumCRC32C>{crc32c}</ChecksumCRC32C>" if crc32c else "")
+        + "</Part>"
+        for number, (etag, crc32c) in enumerate(parts, 1)
     )
-    return f'<CompleteMultipartUpload xmlns="{NAMESPACE}">{parts}</CompleteMultipartUpload>'.encode()
+    return f'<CompleteMultipartUpload xmlns="{NAMESPACE}">{listed}</CompleteMultipartUpload>'.encode()

@@ -52,8 +52,8 @@ class Provider:
     def renew(self, refused: Credentials) -> Credentials | None:
         """Other keys than those that the service says have expired, None if there are none. Raises CredentialsError."""
         with self._lock:
-            if self._kept == refused:
-                self._kept = self._find()
+            if not self._asked or self._kept == refused:
+                self._kept, self._asked = self._find(), True
             return self._kept if self._kept != refused else None
 
 

@@ -128,8 +128,7 @@ class Upload:
         """One try with a multipart upload. Raises Exists, UploadLost, StorageError; nothing is left of it then."""
         upload = self._begin()
         try:
-            etags = self._send_parts(upload)
-            return self._complete(upload, etags)
+            return self._complete(upload, self._send_parts(upload))
         except BaseException:
             self._abort(upload)  # parts that are left are paid for, and no listing shows them
             raise
@@ -150,7 +149,7 @@ class Upload:
 
         return str(self.retried(begin))
 
-    def _send_parts(self, upload: str) -> list[str]:
+    def _send_parts(self, upload: str) -> list[Written]:
         size = self.given[0]
         if isinstance(self.source, ObjectThere):
             starts = range(0, size, part_size(size, COPIED))
@@ -158,31 +157,32 @@ class Upload:
                 self._copy_part(upload, number, self.source, start, min(start + starts.step, size))
                 for number, start in enumerate(starts, 1)
             ]
-        room = part_size(size)
-        etags: list[str] = []
+        room = part_size(size, PART)
+        parts: list[Written] = []
         with open_bytes(self.source) as stream:
             for start in range(0, size, room):
                 data = stream.read(room)
                 if len(data) != min(room, size - start):
                     raise StorageError(f"{self.url}: cannot be written: its file became shorter meanwhile")
-                etags.append(self._send_part(upload, len(etags) + 1, data))
-        return etags
+                parts.append(self._send_part(upload, len(parts) + 1, data))
+        return parts
 
-    def _send_part(self, upload: str, number: int, data: bytes) -> str:
+    def _send_part(self, upload: str, number: int, data: bytes) -> Written:
         crc32c, sha256 = f"{google_crc32c.value(data):08x}", hashlib.sha256(data).hexdigest()
         query = (("partNumber", str(number)), ("uploadId", upload))
         ask = Ask("PUT", self.key, query, {}, data, sha256, frozenset(("NoSuchUpload",)))
 
-        def put(attempt: Attempt) -> str:
+        def put(attempt: Attempt) -> Written:
             headers = checksum_header(crc32c) if self.client.whole_checksums else {}
-            return written(self.client.send(replace(ask, headers=headers), attempt)).etag
+            return written(self.client.send(replace(ask, headers=headers), attempt))._replace(crc32c=crc32c)
 
         try:
-            return str(self.retried(put, patient(self.params, len(data))))
+            part: Written = self.retried(put, patient(self.params, len(data)))
+            return part
         except Answered as answer:
             raise UploadLost(answer) from None
 
-    def _copy_part(self, upload: str, number: int, source: "ObjectThere", start: int, stop: int) -> str:
+    def _copy_part(self, upload: str, number: int, source: "ObjectThere", start: int, stop: int) -> Written:
         headers = {
             "x-amz-copy-source": encoded_path(f"{source.bucket}/{source.key}"),
             "x-amz-copy-source-if-match": source.etag,
@@ -191,26 +191,28 @@ class Upload:
         query = (("partNumber", str(number)), ("uploadId", upload))
         ask = Ask("PUT", self.key, query, headers, passed=frozenset(("NoSuchUpload", 412)))
 
-        def copy(attempt: Attempt) -> str:
+        def copy(attempt: Attempt) -> Written:
             answer = self.client.send(ask, attempt)
             try:
-                etag = parse(answer.body, "CopyPartResult").text("ETag")
+                found = parse(answer.body, "CopyPartResult")
             except BadAnswer as error:  # an <Error>, too: it may come after the status was sent
                 raise Transient(f"status {answer.status}, and no copy: {error}") from None
-            if not etag:
+            if not (etag := found.text("ETag")):
                 raise Transient("a copy without an ETag")
-            return etag
+            return Written(etag, crc32c_in(found.text("ChecksumCRC32C")))
 
         try:
-            return str(self.retried(copy))
+            part: Written = self.retried(copy)
+            return part
         except Answered as answer:
             if answer.status == 412:
                 raise StorageError(f"{self.url}: cannot be copied: its source has changed meanwhile", 412) from None
             raise UploadLost(answer) from None
 
-    def _complete(self, upload: str, etags: list[str]) -> Written | None:
+    def _complete(self, upload: str, parts: list[Written]) -> Written | None:
         """None: an answer was lost, and then the upload was not there any more."""
-        body = completion(etags)
+        told = self.client.whole_checksums
+        body = completion((part.etag, base64_of(part.crc32c) if told and part.crc32c else "") for part in parts)
         headers = {"content-type": "application/xml", **self._condition()}
         if self.client.whole_checksums:
             headers |= checksum_header(self.given[1]) | {"x-amz-checksum-type": "FULL_OBJECT"}
@@ -228,7 +230,8 @@ class Upload:
                 raise Transient(f"status {answer.status}, and no result of a completed upload: {error}") from None
             if not (etag := found.text("ETag")):
                 raise Transient("a result of a completed upload without an ETag")
-            return Written(etag, crc32c_in(found.text("ChecksumCRC32C")))
+            is_whole = found.text("ChecksumType") == "FULL_OBJECT"
+            return Written(etag, crc32c_in(found.text("ChecksumCRC32C")) if is_whole else "")
 
         try:
             done: Written = self.retried(complete)
@@ -288,7 +291,12 @@ def with_checksum(client: S3Client, attempt: Attempt, crc32c: str, ask: Ask) -> 
 
 
 def checksum_header(crc32c: str) -> dict[str, str]:
-    return {"x-amz-checksum-crc32c": base64.b64encode(bytes.fromhex(crc32c)).decode()}
+    return {"x-amz-checksum-crc32c": base64_of(crc32c)}
+
+
+def base64_of(crc32c: str) -> str:
+    """A checksum as S3 says it."""
+    return base64.b64encode(bytes.fromhex(crc32c)).decode()
 
 
 def crc32c_in(text: str) -> str:
@@ -302,10 +310,15 @@ def crc32c_in(text: str) -> str:
 def checksum_of(headers: Mapping[str, str], is_whole: bool) -> tuple[str, bool]:
     """The object's CRC-32C, and whether the service computed it; "" where nobody says it. is_whole: whether the answer
     is about all of the object."""
-    if is_whole and (found := crc32c_in(headers.get("x-amz-checksum-crc32c", ""))):
-        return found, True
     kept = headers.get(METADATA, "")
-    return (kept if re.fullmatch("[0-9a-f]{8}", kept) else ""), False
+    kept = kept if re.fullmatch("[0-9a-f]{8}", kept) else ""
+    found = crc32c_in(headers.get("x-amz-checksum-crc32c", "")) if is_whole else ""
+    # Of an object written in parts it may be a checksum of their checksums, which not every service marks as S3 does.
+    in_parts = re.search(r'-\d+"?$', headers.get("etag", "")) is not None
+    kind = headers.get("x-amz-checksum-type", "" if in_parts else "FULL_OBJECT")
+    if not found or kind != "FULL_OBJECT" or kept not in ("", found):
+        return kept, False
+    return found, True
 
 
 def written(answer: Answer) -> Written:
@@ -326,10 +339,12 @@ def upload_id(answer: Answer) -> str:
     return found
 
 
-def part_size(size: int, usual: int = PART) -> int:
+def part_size(size: int, usual: int) -> int:
     """Bytes of every part but the last: all of one size, which some stores need, and no more than MOST_PARTS."""
+    if size <= usual * MOST_PARTS:
+        return usual
     least = -(-size // MOST_PARTS)
-    return max(usual, -(-least // MIB) * MIB)
+    return -(-least // MIB) * MIB
 
 
 def patient(params: FetchParams, size: int) -> FetchParams:
