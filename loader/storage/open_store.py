@@ -10,6 +10,7 @@ from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.s3_store import S3Store
 from refinery.loader.storage.store import LocalStore, Store
 
+WRITABLE = "a local folder, gs://bucket/prefix or s3://bucket/prefix is allowed"
 ALLOWED = "a local folder, gs://bucket/prefix, s3://bucket/prefix or https://... is allowed"
 
 

@@ -17,7 +17,7 @@ from refinery.loader.storage.store import Store
 
 
 class Corpus:
-    """The corpus at a local folder, gs://bucket/prefix or https://host/prefix.
+    """The corpus at a local folder, gs://bucket/prefix, s3://bucket/prefix or https://host/prefix.
 
     Raises FormatError if the manifest is missing or invalid. Indexes are compared with their checksums, tokens and
     provenance only by size; `refinery verify` checks the rest.

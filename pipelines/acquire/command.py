@@ -46,7 +46,9 @@ def add_acquire_git(kinds: Any) -> None:
         metavar="LIST",
         help="the repositories: a YAML file as below, or JSON Lines (*.jsonl)",
     )
-    parser.add_argument("--output", required=True, metavar="PREFIX", help="where the records go: a folder or gs://…")
+    parser.add_argument(
+        "--output", required=True, metavar="PREFIX", help="where the records go: a folder, gs://… or s3://…"
+    )
     for name, meaning in SINGLE.items():
         parser.add_argument(f"--{name}", default="", metavar=name.upper(), help=meaning)
     parser.add_argument(

@@ -22,7 +22,7 @@ def add_audit(commands: Any) -> argparse.ArgumentParser:
         epilog=AUDIT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    audit.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
+    audit.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
     audit.add_argument("--sample", type=float, required=True, metavar="RATE", help="share of the records, above 0 to 1")
     audit.add_argument(
         "--inputs",

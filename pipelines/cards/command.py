@@ -23,7 +23,7 @@ def add_card(commands: Any) -> argparse.ArgumentParser:
         epilog=CARD_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    card.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or https://…")
+    card.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://…, s3://… or https://…")
     named = "; ".join(f"{name}: {each.what}" for name, each in CARDS.items())
     card.add_argument(
         "--format",
@@ -32,7 +32,7 @@ def add_card(commands: Any) -> argparse.ArgumentParser:
         choices=list(CARDS),
         help=f"{named}; may be repeated (all with --output, else {DEFAULT})",
     )
-    card.add_argument("--output", default="", metavar="FOLDER", help="where the files go, a folder or gs://…")
+    card.add_argument("--output", default="", metavar="FOLDER", help="where the files go, a folder, gs://… or s3://…")
     card.add_argument("--overwrite", action="store_true", help="replace files that are there")
     card.add_argument("--about", default="", metavar="FILE", help="YAML: what only the publisher knows (docs/cards.md)")
     return cast(argparse.ArgumentParser, card)

@@ -84,7 +84,9 @@ def build_parser() -> argparse.ArgumentParser:
         "refine", help="run a recipe", epilog=REFINE_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_recipe_arguments(refine)
-    refine.add_argument("--output", required=True, metavar="PREFIX", help="where the corpus goes: a folder or gs://…")
+    refine.add_argument(
+        "--output", required=True, metavar="PREFIX", help="where the corpus goes: a folder, gs://… or s3://…"
+    )
     refine.add_argument("--reuse", default="", metavar="PREFIX", help="take over what another run has finished")
     refine.add_argument(
         "--work", default="", metavar="LOCATION", help="where the phases' parts go (default: PREFIX/work)"
@@ -105,7 +107,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=INSPECT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    inspect.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
+    inspect.add_argument("prefix", metavar="PREFIX", help="of a run: a folder, gs://… or s3://…")
     inspect.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
     inspect.add_argument("--live", action="store_true", help="ask Dataflow for the state of jobs (needs the network)")
     inspect.add_argument("--json", action="store_true", help="one JSON object instead of text")

@@ -55,9 +55,11 @@ def add_export_commands(commands: Any) -> None:
         epilog=EXPORT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    export.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
+    export.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
     export.add_argument("--format", "--to", required=True, choices=(*FORMATS, MEGATRON), help="what it is made into")
-    export.add_argument("--output", required=True, metavar="LOCATION", help="where the export goes: a folder or gs://…")
+    export.add_argument(
+        "--output", required=True, metavar="LOCATION", help="where the export goes: a folder, gs://… or s3://…"
+    )
     export.add_argument(
         "--fields", default="", metavar="A,B", help="of a document (default: all but input_ids), such as id,url,text"
     )
@@ -95,7 +97,7 @@ def add_export_commands(commands: Any) -> None:
     shards = commands.add_parser(
         "shards", help="which shards of a corpus or a torch export a lone node trains on", epilog=SHARDS_EXAMPLES
     )
-    shards.add_argument("location", metavar="LOCATION", help="a folder, gs://… or https://…")
+    shards.add_argument("location", metavar="LOCATION", help="a folder, gs://…, s3://… or https://…")
     shards.add_argument("--node", required=True, metavar="NAME", help="the node's name, the same after every restart")
     shards.add_argument("--count", type=int, default=SHARDS, metavar="N", help="the primary and the next ones")
     shards.add_argument("--split", default="train", choices=SPLITS, help="train (default) or validation")

@@ -40,7 +40,7 @@ def add_remove(commands: Any) -> None:
         epilog=REMOVE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
     parser.add_argument(
         "--urls", default="", metavar="FILE", help="addresses, in any spelling that url_dup takes for one"
     )
@@ -63,7 +63,9 @@ def add_remove(commands: Any) -> None:
         metavar="FILE",
         help="texts that hold items of these files, or of a recipe's section `decontaminate`",
     )
-    parser.add_argument("--output", default="", metavar="PREFIX", help="where the new version goes: a folder or gs://…")
+    parser.add_argument(
+        "--output", default="", metavar="PREFIX", help="where the new version goes: a folder, gs://… or s3://…"
+    )
     parser.add_argument(
         "--copies",
         default="",

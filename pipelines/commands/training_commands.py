@@ -158,7 +158,9 @@ def add_training_commands(commands: Any) -> None:
         help="a corpus anew with another tokenizer, from the documents of a run",
         epilog=RETOKENIZE_EXAMPLES,
     )
-    again.add_argument("prefix", metavar="PREFIX", help="of a run whose documents are there: a folder or gs://…")
+    again.add_argument(
+        "prefix", metavar="PREFIX", help="of a run whose documents are there: a folder, gs://… or s3://…"
+    )
     again.add_argument("--tokenizer", required=True, metavar="FILE", help="as tokenizer.path of a recipe")
     again.add_argument("--output", required=True, metavar="PREFIX", help="where the new corpus goes")
     again.add_argument("--bos", default=None, metavar="NAME", help="a token's name, auto or null (default: as before)")
@@ -171,7 +173,7 @@ def add_training_commands(commands: Any) -> None:
     mix = commands.add_parser(
         "blend", help="print a corpus as the words behind Megatron's --data-path", epilog=BLEND_EXAMPLES
     )
-    mix.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
+    mix.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
     mix.add_argument("--split", default="train", help="train (default) or validation")
     mix.add_argument(
         "--weight", action="append", default=[], metavar="DOMAIN=NUMBER", help="share of a domain (default: its tokens)"

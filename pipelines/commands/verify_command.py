@@ -36,7 +36,7 @@ def add_verify(commands: Any) -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder, gs://… or s3://…")
     parser.add_argument("--against", default="", metavar="PREFIX", help="the version before: what stayed is the same")
     parser.add_argument(
         "--full", action="store_true", help="decode every document, not a sample: is each text the one of its id?"

@@ -30,7 +30,7 @@ def add_compare(commands: Any) -> argparse.ArgumentParser:
         epilog=COMPARE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("a", metavar="A", help="a corpus: a folder or gs://…")
+    parser.add_argument("a", metavar="A", help="a corpus: a folder, gs://… or s3://…")
     parser.add_argument("b", metavar="B", help="the corpus that it is compared with")
     parser.add_argument("--work-a", default="", metavar="LOCATION", help="where the parts of A's phases are (A/work)")
     parser.add_argument("--work-b", default="", metavar="LOCATION", help="where the parts of B's phases are (B/work)")

@@ -7,7 +7,7 @@ from typing import Any
 from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, Manifest, load_manifest, seal, unseal
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.shard_files import read_file
-from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.open_store import WRITABLE, open_store
 from refinery.loader.storage.store import StorageConflict, Store, checksums
 from refinery.pipelines.export.options import RUN_KIND, WORK
 from refinery.pipelines.export.work_place import WorkPlace
@@ -63,9 +63,10 @@ class SourceCorpus:
 
 
 def open_corpus(prefix: str) -> SourceCorpus:
-    """The corpus at a local folder or gs:// prefix. Raises FormatError for anything else, ValueError for the web."""
+    """The corpus at a local folder, gs:// or s3:// prefix. Raises FormatError for anything else, ValueError for the
+    web."""
     if prefix.startswith(("http://", "https://")):
-        raise ValueError(f"{prefix}: a web server given, a local folder or gs://bucket/prefix is allowed")
+        raise ValueError(f"{prefix}: a web server given, {WRITABLE}")
     root = location(prefix)
     manifest, data = load_manifest(open_store(root))
     if manifest.lane == ADOPTED:

@@ -51,7 +51,7 @@ def add_sample(commands: Any) -> argparse.ArgumentParser:
         epilog=SAMPLE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    sample.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
+    sample.add_argument("prefix", metavar="PREFIX", help="of a run: a folder, gs://… or s3://…")
     sample.add_argument("--stage", default="", metavar="NAME", help="of what this stage dropped, instead of the corpus")
     sample.add_argument("--reason", default="", metavar="NAME", help="of what was dropped for this reason")
     sample.add_argument("-n", dest="number", type=int, default=20, metavar="N", help="how many (20)")

@@ -28,7 +28,7 @@ def add_report(commands: Any) -> argparse.ArgumentParser:
         epilog=REPORT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    report.add_argument("prefix", metavar="PREFIX", help="of a finished run: a folder or gs://…")
+    report.add_argument("prefix", metavar="PREFIX", help="of a finished run: a folder, gs://… or s3://…")
     report.add_argument("--output", default="", metavar="FILE", help="where the page goes (PREFIX/report.html)")
     report.add_argument("--overwrite", action="store_true", help="replace a page that is there")
     report.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
