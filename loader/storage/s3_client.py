@@ -127,7 +127,7 @@ class S3Client:
         """Connections to an origin."""
         if origin not in self._pools:  # two threads may both create one, which is harmless
             found = urlsplit(origin)
-            self._pools[origin] = Connections(found.scheme, found.hostname or "", found.port)
+            self._pools[origin] = Connections(found.scheme, found.hostname or "", found.port, proxied=True)
         return self._pools[origin]
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from refinery.loader.storage.copy_object import copy_object
 from refinery.loader.storage.fetch import FetchError
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.s3_client import forget_clients
@@ -126,6 +127,22 @@ def test_create_is_exclusive(store: Store, tmp_path: Path) -> None:
             store.create("x", other)
     assert store.read("x") == b"same"
     assert store.list() == ["x"]
+
+
+def test_large_objects(store: Store, tmp_path: Path) -> None:
+    """In several requests, where there are any; a copy has the same bytes."""
+    data = os.urandom(1 << 20) * 17 + b"tail"
+    (tmp_path / "source").write_bytes(data)
+    store.create("large", tmp_path / "source")
+    store.create("large", data)
+    with pytest.raises(StorageConflict, match="large exists with other bytes"):
+        store.create("large", data[:-1] + b"!")
+    assert store.read("large", len(data) - 6) == data[-6:]
+    with store.open("large") as stream:
+        assert size_and_crc32c(stream) == size_and_crc32c(data)
+    other = open_store(f"{store.root}/copies")
+    copy_object(store, other, "large", *size_and_crc32c(data))
+    assert other.read("large") == data
 
 
 def test_concurrent_creators(store: Store) -> None:
