@@ -141,4 +141,4 @@ def ask(
             said = f"{type(error).__name__}"
         finally:
             connection.close()
-    raise CredentialsError(f"{source}: no answer from {parts.scheme}://{parts.hostname} ({said})")
+    raise CredentialsError(f"{source}: no answer from {parts.scheme}://{parts.hostname} ({said})", passing=True)

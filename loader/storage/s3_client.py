@@ -214,7 +214,8 @@ class S3Client:
         try:
             return None if self._settings.unsigned else provider().get()
         except CredentialsError as error:
-            raise Refusal(0, f"no valid AWS credentials: {error}") from None
+            said = f"no valid AWS credentials: {error}"
+            raise (Transient(said) if error.passing else Refusal(0, said)) from None
 
     def _redirected(self, answer: Answer, origin: str) -> tuple[str, str, tuple[tuple[str, str], ...]] | None:
         """Where a temporary redirect (307) leads; it must not lead away from the service: requests carry bytes."""
