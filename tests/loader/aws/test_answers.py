@@ -30,6 +30,33 @@ def test_keys_come_through(key: str) -> None:
 
 
 def test_keys_that_are_encoded() -> None:
+    body = (
+        b"<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>a+b%2B%20%01</Key><Size>0</Size></Contents>"
+    )
+    assert read_page(body + b"</ListBucketResult>", "a")[0] == [ListedObject("a b+ \x01", 0, "")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"x", b"<html/>", b"<ListBucketResult>", b"\xff<ListBucketResult/>",
+        b"<!DOCTYPE x [<!ENTITY a 'b'>]><ListBucketResult>&a;</ListBucketResult>",
+        b"<ListBucketResult>" + b"<a>" * 30 + b"</a>" * 30 + b"</ListBucketResult>",
+        b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+        b"<ListBucketResult><Contents><Key>other</Key><Size>1</Size></Contents></ListBucketResult>",
+        b"<ListBucketResult><Contents><Key>p/x</Key><Size>-1</Size></Contents></ListBucketResult>",
+        b"<ListBucketResult><Contents><Key>p/x</Key></Contents></ListBucketResult>",
+    ],
+)  # fmt: skip
+def test_what_is_no_listing(body: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        read_page(body, "p/")
+
+
+def test_errors() -> None:
+    body = b"<Error><Code>SlowDown</Code><Message>Less &amp; less</Message></Error>"
+    assert error_of(body) == {"Code": "SlowDown", "Message": "Less & less"}
+    assert error_of(b"<html/>") == error_of(b"") == {}
     entries = b"<Deleted><Key>a</Key></Deleted><Error><Key>b</Key><Code>AccessDenied</Code></Error>"
     assert read_deletion(b"<DeleteResult>" + entries + b"</DeleteResult>") == {"b": "AccessDenied"}
 
