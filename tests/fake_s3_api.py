@@ -254,6 +254,9 @@ class S3Api:
         if "x-amz-trailer" in headers or "aws-chunked" in headers.get("content-encoding", ""):
             raise NotImplementedError("bodies in signed pieces")
         kept = {name: value for name, value in headers.items() if name.startswith("x-amz-meta-")}
+        digest = base64.b64encode(hashlib.md5(request.body).digest()).decode()  # noqa: S324 - as S3 does
+        if headers.get("content-md5", digest) != digest:
+            raise S3Error("BadDigest")
         given = {name for name in headers if name.startswith("x-amz-checksum-")}
         if given and self.checksums == "refused":
             raise S3Error("InvalidArgument", message=f"Unsupported header {min(given)}")

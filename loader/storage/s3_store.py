@@ -5,10 +5,8 @@ S3 promises since 2024: reads after writes, and writes with `If-None-Match: *` t
 that ignore that header are found out before the first write, and refused.
 """
 
-import base64
 import contextlib
 import errno
-import hashlib
 import http.client
 import io
 import re
@@ -37,7 +35,7 @@ from refinery.loader.storage.pace import MOST_BYTES
 from refinery.loader.storage.receive import Buffers, receive
 from refinery.loader.storage.remote_store import REQUEST_BYTES, CheckedStream, RemoteStore, in_batches
 from refinery.loader.storage.s3_client import Answered, Ask, Refusal, S3Client, client_of, headers_of
-from refinery.loader.storage.s3_upload import PART, ObjectThere, Upload, checksum_of, keeps_out_parts
+from refinery.loader.storage.s3_upload import PART, ObjectThere, Upload, checksum_of, keeps_out_parts, md5_header
 from refinery.loader.storage.store import TEMPORARY, Names, StorageError, check_name, conflict, size_and_crc32c
 
 T = TypeVar("T")
@@ -227,7 +225,7 @@ class S3Store(RemoteStore):
         self._publish(name, key, source, given) if found is None else self._compare(name, found, given)
 
     def _publish(self, name: str, key: str, source: bytes | Path | ObjectThere, given: tuple[int, str]) -> None:
-        self.check_exclusive(given[0] > PART)
+        self._check_once(given[0] > PART)
         try:
             written = self._upload(key, source, given, exclusive=True).write()
         except StorageError as error:
@@ -249,13 +247,14 @@ class S3Store(RemoteStore):
         return None
 
     def _compare(self, name: str, found: ObjectInfo, given: tuple[int, str]) -> None:
-        """Raise StorageConflict where the object has other bytes. It is read if the service has no checksum of it."""
-        crc32c = found.crc32c if found.computed or found.size != given[0] else ""
-        if not crc32c:
+        """Raise StorageConflict where the object has other bytes. It is read if the service has no checksum of it, and
+        its size is the same."""
+        size, crc32c = found.size, found.crc32c or "unknown"
+        if size == given[0] and not found.computed:
             with self.open(name) as stream:
-                found = found._replace(size=(there := size_and_crc32c(stream))[0], crc32c=there[1])
-        if found[:2] != given:
-            raise conflict(self.url(name), found[:2], given)
+                size, crc32c = size_and_crc32c(stream)
+        if (size, crc32c) != given:
+            raise conflict(self.url(name), (size, crc32c), given)
 
     def copy_from(self, source: "S3Store", name: str, expected: tuple[int, str]) -> None:
         """Publish `name` of another bucket or prefix under the same name here, exclusively: the service copies it.
@@ -294,28 +293,31 @@ class S3Store(RemoteStore):
     def check_exclusive(self, large: bool = False) -> None:
         """Raise StorageError where this service would let one writer replace what another one published.
 
-        Found out once per process and bucket, with an object of a temporary name that several writers create at once;
-        it is removed again. large: also for objects that are written in parts. Costs six requests, and then none.
+        Tried out, each time, with an object of a temporary name that several writers create at once; it is removed
+        again. large: also for objects that are written in parts. Costs six requests, or nine.
         """
+        client, key = self.client, f"{self._prefix}{TEMPORARY}{secrets.token_hex(8)}"
+        tries = [self._trial(key) for _ in range(RACERS)]
+        try:
+            with ThreadPoolExecutor(RACERS, "refinery-check") as pool:
+                won = [found for found in pool.map(Upload.write, tries) if found is not None]
+            if len(won) > 1:
+                raise StorageError(
+                    f"{self.root}: {len(won)} writers of one object were all told that they had created it: this store "
+                    "ignores the header If-None-Match: *, so published files could be replaced without a word"
+                )
+            client.exclusive = True
+            if large:
+                client.exclusive_parts = keeps_out_parts(partial(self._trial, key), self.root)
+        finally:
+            self._remove_trial(key)
+
+    def _check_once(self, large: bool) -> None:
+        """`check_exclusive`, unless this process has done it for this bucket."""
         client = self.client
         with client.trying:
-            if client.exclusive and not (large and client.exclusive_parts is None):
-                return
-            key = f"{self._prefix}{TEMPORARY}{secrets.token_hex(8)}"
-            tries = [self._trial(key) for _ in range(RACERS)]
-            try:
-                with ThreadPoolExecutor(RACERS, "refinery-check") as pool:
-                    won = [found for found in pool.map(Upload.write, tries) if found is not None]
-                if len(won) > 1:
-                    raise StorageError(
-                        f"{self.root}: {len(won)} writers of one object were all told that they had created it: this "
-                        "store ignores the header If-None-Match: *, so published files could be replaced without a word"
-                    )
-                client.exclusive = True
-                if large:
-                    client.exclusive_parts = keeps_out_parts(partial(self._trial, key), self.root)
-            finally:
-                self._remove_trial(key)
+            if not client.exclusive or (large and client.exclusive_parts is None):
+                self.check_exclusive(large)
 
     def _trial(self, key: str) -> Upload:
         data = secrets.token_bytes(16)
@@ -352,10 +354,7 @@ class S3Store(RemoteStore):
         def once(attempt: Attempt) -> None:
             nonlocal left
             body = deletion(left)
-            headers = {
-                "content-md5": base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode(),
-                "content-type": "application/xml",
-            }
+            headers = {"content-type": "application/xml", **md5_header(body)}
             passed = frozenset((400, 405, 501))
             answer = self.client.send(Ask("POST", "", (("delete", ""),), headers, body, "", passed), attempt)
             try:

@@ -173,7 +173,7 @@ class Upload:
         ask = Ask("PUT", self.key, query, {}, data, sha256, frozenset(("NoSuchUpload",)))
 
         def put(attempt: Attempt) -> Written:
-            headers = checksum_header(crc32c) if self.client.whole_checksums else {}
+            headers = checksum_header(crc32c) if self.client.whole_checksums else md5_header(data)
             return written(self.client.send(replace(ask, headers=headers), attempt))._replace(crc32c=crc32c)
 
         try:
@@ -281,17 +281,25 @@ def with_checksum(client: S3Client, attempt: Attempt, crc32c: str, ask: Ask) -> 
         told = replace(ask, headers={**ask.headers, **checksum_header(crc32c)}, passed=ask.passed | UNKNOWN_HEADER)
         try:
             return client.send(told, attempt)
-        except Answered as answer:
-            if answer.status in ask.passed or answer.code in ask.passed:
+        except Answered as refusal:
+            if refusal.status in ask.passed or refusal.code in ask.passed:
                 raise
-        answer_without = client.send(ask, attempt)  # raises what is wrong, if it is not that header
+    plain = replace(ask, headers={**ask.headers, **md5_header(ask.body)})
+    answer = client.send(plain, attempt)  # raises what is wrong, if it was not that header
+    if client.checksums:
         client.checksums = client.whole_checksums = False
-        return answer_without
-    return client.send(ask, attempt)
+    return answer
 
 
 def checksum_header(crc32c: str) -> dict[str, str]:
     return {"x-amz-checksum-crc32c": base64_of(crc32c)}
+
+
+def md5_header(body: bytes | Path) -> dict[str, str]:
+    """The checksum that every service knows; of files as large as they are the signature has one."""
+    if isinstance(body, Path):
+        return {}
+    return {"content-md5": base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()}
 
 
 def base64_of(crc32c: str) -> str:

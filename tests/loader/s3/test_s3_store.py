@@ -202,6 +202,13 @@ def test_where_requests_go(
     assert (client.origin, client.path("a b/+")) == (origin, path)
 
 
+def test_requests_that_the_reader_pays_for(server: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REQUEST_PAYER", "requester")
+    server.put("bucket", "p/x", SMALL)
+    assert S3Store("s3://bucket/p", QUICK).read("x") == SMALL
+    assert server.calls[0].headers["x-amz-request-payer"] == "requester"
+
+
 def test_a_forked_child_has_connections_of_its_own(server: FakeS3, store: S3Store) -> None:
     server.put("bucket", "p/x", SMALL)
     assert store.read("x") == SMALL
