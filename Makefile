@@ -42,7 +42,7 @@ define borrow
 endef
 
 .PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all soak test-torch test-frameworks \
-    test-cards test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
+    test-cards test-stores test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -110,6 +110,12 @@ $(VALIDATORS)/.installed: $(VENV)/.installed setup.py
 
 test-cards: $(VALIDATORS)/.installed
 	$(VALIDATORS)/bin/python -m pytest tests/pipelines/cards/test_validators.py
+
+# The contract of stores over services that run somewhere: REFINERY_TEST_STORES=s3://bucket/prefix,gs://bucket/prefix,
+# with the variables that lead there (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, …, STORAGE_EMULATOR_HOST).
+test-stores: $(VENV)/.installed
+	@test -n "$$REFINERY_TEST_STORES" || { echo "REFINERY_TEST_STORES: none given, s3://bucket/prefix,… is needed"; exit 2; }
+	$(BIN)/python -m pytest -n 0 tests/loader/storage/test_store.py
 
 # What `make test` skips without a browser. Playwright is installed here; Chromium is the machine's own.
 $(BROWSER)/.installed: $(VENV)/.installed setup.py

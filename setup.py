@@ -55,7 +55,6 @@ PIPELINE = [
     "google-re2==1.1.20251105",
     "huggingface_hub>=2.4,<3",  # data sets of its hub as sources; tokenizers brings it along
     "isal==1.9.1",
-    "obstore==0.12.1",  # s3:// sources
     "lark==1.3.1",  # the grammar of rules over columns
     "orjson>=3.10,<4",
     "phonenumbers==9.0.43",

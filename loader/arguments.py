@@ -1,6 +1,7 @@
 """Checks of what callers give. Each raises ValueError with the argument's name, what was given and what is allowed."""
 
 import contextlib
+import ipaddress
 import operator
 from collections.abc import Callable, Sequence
 from math import isfinite, nan
@@ -66,3 +67,13 @@ def of_kind(name: str, value: Any, *kinds: type) -> Any:
             f"{name}: {value!r:.80} given, {', '.join(kind.__name__ for kind in kinds)} or None is allowed"
         )
     return value
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name is one of this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

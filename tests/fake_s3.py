@@ -1,143 +1,81 @@
-"""S3's protocol on this machine: objects in ranges, listings in pages, signatures checked, faults on demand."""
+"""A fake S3 on this machine, for tests: every call has a number, and any of them can go wrong on demand.
 
-import hashlib
-import hmac
-import re
-import threading
-from collections import deque
+    with fake_s3("bucket") as server:
+        server.use(monkeypatch)                     # now s3:// is there, in subprocesses too
+        server.on_call = lambda call: Fault("status", 503, message="SlowDown") if call.number == 7 else None
+
+A fault's message is the error's code. Faults and hooks: tests/fake_service.py. How it can be less than S3:
+tests/fake_s3_api.py.
+"""
+
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
-from xml.sax.saxutils import escape
+from dataclasses import replace
+from email.utils import formatdate
 
+from tests.fake_gcs_wire import Answer, Request
+from tests.fake_s3_api import KEY, SECRET, S3Api, S3Error, etag
+from tests.fake_service import Call, FakeService, Fault
 from tests.loader.range_server import running
 
-PAGE = 2  # objects of one page of a listing
-KEY, SECRET = "AKIAFAKEFAKEFAKEFAKE", "not-a-secret"
+__all__ = ["KEY", "SECRET", "Call", "FakeS3", "Fault", "etag", "fake_s3"]
+
+UPLOADS = ("put", "upload-part")
 
 
-class FakeS3(ThreadingHTTPServer):
-    """objects: "bucket/key" -> bytes. signed: whether requests must be signed with KEY and SECRET. script: faults of
-    the next answers to GET of an object: "503", "short", "ignored range".
+class FakeS3(FakeService):
+    """objects: (bucket, key) -> StoredObject. unsigned: requests so far that carried no signature."""
 
-    seen: (method, path) of every request. unsigned: how many carried no signature.
-    """
+    api: S3Api
+    downloads = "get"
 
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.objects: dict[str, bytes] = {}
-        self.signed = False
-        self.script: deque[str] = deque()
-        self.seen: list[tuple[str, str]] = []
+    def __init__(self, *buckets: str) -> None:
+        super().__init__(S3Api(*buckets))
         self.unsigned = 0
-        self.stopping = threading.Event()
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+    def clear(self) -> None:
+        super().clear()
+        self.api.reset()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that went away."""
+    def act(self, request: Request, kind: str) -> Answer:
+        self.unsigned += "authorization" not in request.headers
+        if self.api.slow_check and kind == "put" and "if-none-match" in request.headers:
+            with self.lock:
+                there = self.api.locate(request)[1:] in self.objects
+            if there:
+                return S3Error("PreconditionFailed").answer()
+            self.stopping.wait(self.api.slow_check)
+            with self.lock:
+                made = self.api.put(*self.api.locate(request)[1:], request.body)
+            return Answer(200, b"", {"ETag": made.etag})
+        answer = super().act(request, kind)
+        date = formatdate(time.time() + self.api.ahead, usegmt=True)
+        return replace(answer, headers={**answer.headers, "Date": date})
 
+    def refusal(self, fault: Fault) -> Answer:
+        return S3Error(fault.message, fault.status).answer()
 
-def etag(data: bytes) -> str:
-    return f'"{hashlib.md5(data).hexdigest()}"'  # noqa: S324 - as S3 does
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: FakeS3
-
-    def log_message(self, *args: Any) -> None:
-        pass
-
-    def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
-        self.send_response(status)
-        headers.setdefault("Content_Length", str(len(body)))
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def do_GET(self) -> None:
-        parts = urlsplit(self.path)
-        bucket, _, key = unquote(parts.path.lstrip("/")).partition("/")
-        self.server.seen.append((self.command, parts.path))
-        self.server.unsigned += "Authorization" not in self.headers
-        if self.server.signed and not self.is_signed():
-            return self.answer(403, b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
-        if not key:
-            return self.list_objects(bucket, dict(parse_qsl(parts.query)))
-        data = self.server.objects.get(f"{bucket}/{key}")
-        if data is None:
-            return self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
-        facts = {"ETag": etag(data), "Last_Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
-        if self.command == "HEAD":
-            return self.answer(200, Content_Length=str(len(data)), **facts)
-        if (wanted := self.headers.get("If-Match")) and wanted != etag(data):
-            return self.answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
-        fault = self.server.script.popleft() if self.server.script else ""
-        if fault == "503":
-            return self.answer(503, b"<Error><Code>SlowDown</Code></Error>")
-        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range") or "")
-        if not asked or fault == "ignored range":
-            return self.answer(200, data, **facts)
-        start, stop = int(asked[1]), min(int(asked[2]) + 1, len(data))
-        facts["Content_Range"] = f"bytes {start}-{stop - 1}/{len(data)}"
-        if fault == "short":
-            self.close_connection = True
-            return self.answer(206, data[start:stop][:-1], Content_Length=str(stop - start), **facts)
-        return self.answer(206, data[start:stop], **facts)
-
-    do_HEAD = do_GET
-
-    def list_objects(self, bucket: str, query: dict[str, str]) -> None:
-        """ListObjectsV2, PAGE objects at once."""
-        names = sorted(name.removeprefix(f"{bucket}/") for name in self.server.objects if name.startswith(f"{bucket}/"))
-        names = [name for name in names if name.startswith(query.get("prefix", ""))]
-        start = int(query.get("continuation-token", "0"))
-        more = start + PAGE < len(names)
-        entries = "".join(
-            f"<Contents><Key>{escape(name)}</Key><LastModified>2026-11-22T10:00:00.000Z</LastModified>"
-            f"<ETag>{escape(etag(data))}</ETag><Size>{len(data)}</Size></Contents>"
-            for name in names[start : start + PAGE]
-            for data in [self.server.objects[f"{bucket}/{name}"]]
-        )
-        token = f"<NextContinuationToken>{start + PAGE}</NextContinuationToken>" if more else ""
-        body = f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{entries}</ListBucketResult>"
-        self.answer(200, body.encode(), Content_Type="application/xml")
-
-    def is_signed(self) -> bool:
-        """Whether the signature is that of KEY and SECRET: AWS's "Create a signed request", steps 1 to 4."""
-        found = re.fullmatch(
-            r"AWS4-HMAC-SHA256 Credential=(\S+?)/(\d{8})/([\w-]+)/s3/aws4_request, "
-            r"SignedHeaders=(\S+), Signature=(\w+)",
-            self.headers.get("Authorization") or "",
-        )
-        if not found or found[1] != KEY:
-            return False
-        _, day, region, names, signature = found.groups()
-        parts = urlsplit(self.path)
-        pairs = sorted((quote(k, "-_.~"), quote(v, "-_.~")) for k, v in parse_qsl(parts.query, True))
-        lines = [self.command, quote(unquote(parts.path), "/-_.~"), "&".join(f"{k}={v}" for k, v in pairs)]
-        lines += [f"{name}:{' '.join((self.headers.get(name) or '').split())}" for name in names.split(";")]
-        lines += ["", names, self.headers["x-amz-content-sha256"]]
-        scope = f"{day}/{region}/s3/aws4_request"
-        digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-        text = "\n".join(["AWS4-HMAC-SHA256", self.headers["x-amz-date"], scope, digest])
-        key = f"AWS4{SECRET}".encode()
-        for part in (day, region, "s3", "aws4_request", text):
-            key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-        return hmac.compare_digest(key.hex(), signature)
+    def spoiled(self, request: Request, fault: str, kind: str) -> Request | None:
+        if fault != "corrupt request" or kind not in UPLOADS or not request.body:
+            return None
+        middle = len(request.body) // 2
+        flipped = bytes([request.body[middle] ^ 16])
+        return replace(request, body=request.body[:middle] + flipped + request.body[middle + 1 :])
 
 
 @contextmanager
-def fake_s3() -> Iterator[FakeS3]:
-    """A running one."""
-    with running(FakeS3()) as server:
+def fake_s3(*buckets: str) -> Iterator[FakeS3]:
+    """A running server with these buckets. Nothing is set in the environment: see `FakeS3.use`."""
+    with running(FakeS3(*buckets)) as server:
+        server.environment = {
+            "AWS_ENDPOINT_URL": server.url,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": "/dev/null",
+            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        }
         yield server
+    if server.errors:
+        raise server.errors[0]

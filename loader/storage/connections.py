@@ -1,4 +1,4 @@
-"""Connections of HttpStore to one host: kept open between requests, and opened before the first ones."""
+"""Connections of HttpStore and S3Store to one host: kept open between requests, and opened before the first ones."""
 
 import contextlib
 import http.client
@@ -7,8 +7,10 @@ import select
 import socket
 import ssl
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from refinery.loader.storage.fetch import Attempt, Permanent, Transient
 
@@ -20,10 +22,13 @@ class Lease:
 
 
 class Connections:
-    """Connections to one host, used again when idle. Safe to share between threads; a forked child opens its own."""
+    """Connections to one host, used again when idle. Safe to share between threads; a forked child opens its own.
 
-    def __init__(self, scheme: str, host: str, port: int | None) -> None:
-        self._scheme, self._host, self._port = scheme, host, port
+    proxied: through the proxy that HTTPS_PROXY names, unless NO_PROXY names the host; for https alone.
+    """
+
+    def __init__(self, scheme: str, host: str, port: int | None, proxied: bool = False) -> None:
+        self._scheme, self._host, self._port, self._proxied = scheme, host, port, proxied
         self._tls: ssl.SSLContext | None = None
         self._begin()
 
@@ -82,7 +87,16 @@ class Connections:
         with self._making:  # it takes 20 ms
             if self._tls is None:
                 self._tls = ssl.create_default_context()
-        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
+        proxy = proxy_of(self._host) if self._proxied else None
+        if proxy is None:
+            return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
+        connection = http.client.HTTPSConnection(
+            proxy.hostname or "", proxy.port or 80, timeout=timeout, context=self._tls
+        )
+        login = f"{unquote(proxy.username or '')}:{unquote(proxy.password or '')}"
+        secret = {"Proxy-Authorization": f"Basic {b64encode(login.encode()).decode()}"} if proxy.username else {}
+        connection.set_tunnel(self._host, self._port, secret)
+        return connection
 
     @contextlib.contextmanager
     def use(self, attempt: Attempt) -> "Iterator[Lease]":
@@ -116,6 +130,19 @@ class Connections:
             self._closed += 1
         for connection in idle:
             connection.close()
+
+
+def proxy_of(host: str) -> SplitResult | None:
+    """The proxy on the way to a host, None for none. Raises Permanent for one that is not http://."""
+    import urllib.request  # takes a while, and few are behind a proxy
+
+    address = urllib.request.getproxies().get("https", "")
+    if not address or urllib.request.proxy_bypass(host):
+        return None
+    proxy = urlsplit(address if "://" in address else f"http://{address}")
+    if proxy.scheme != "http" or not proxy.hostname:
+        raise Permanent("HTTPS_PROXY: http://HOST:PORT is allowed")
+    return proxy
 
 
 def _shut_down(sock: socket.socket) -> None:

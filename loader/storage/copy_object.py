@@ -7,6 +7,8 @@ from tempfile import TemporaryDirectory
 
 from refinery.loader.errors import CorruptObject
 from refinery.loader.storage.gcs_store import GcsStore
+from refinery.loader.storage.s3_store import S3Store
+from refinery.loader.storage.s3_upload import PART
 from refinery.loader.storage.store import CHUNK, LocalStore, Store, conflict, size_and_crc32c, sync_folder
 
 LINKED, COPIED, COPIED_THERE = "linked", "copied", "copied by the storage"
@@ -18,11 +20,14 @@ def copy_object(source: Store, target: Store, name: str, size: int, crc32c: str)
     """Publish `name` of `source` under the same name in `target`, exclusively; returns how.
 
     Between local folders of one file system it is a hard link: no byte is read, so its size alone is compared. Between
-    buckets Cloud Storage copies, and its checksum is compared. Else the bytes are read once and compared. The same
-    bytes already there are success, others StorageConflict. Raises CorruptObject where `source` holds something else
-    than `size` and `crc32c` say, and as the stores do.
+    buckets Cloud Storage copies, and S3 does so with large objects; the checksum is compared. Else the bytes are read
+    once and compared. The same bytes already there are success, others StorageConflict. Raises CorruptObject where
+    `source` holds something else than `size` and `crc32c` say, and as the stores do.
     """
     if isinstance(source, GcsStore) and isinstance(target, GcsStore):
+        target.copy_from(source, name, (size, crc32c))
+        return COPIED_THERE
+    if isinstance(source, S3Store) and isinstance(target, S3Store) and size > PART and target.is_beside(source):
         target.copy_from(source, name, (size, crc32c))
         return COPIED_THERE
     if isinstance(source, LocalStore) and isinstance(target, LocalStore):

@@ -187,6 +187,21 @@ class Attempt:
                 self._abort()
 
 
+@contextlib.contextmanager
+def timed(params: FetchParams, until: float) -> Iterator[Attempt]:
+    """An attempt that is cancelled when its time is over. until: of the whole operation, as time.monotonic()."""
+    now = time.monotonic()
+    attempt = Attempt(params, min(until, now + params.attempt_seconds))
+    # Stores check the time between pieces of a response; the timer also bounds the wait for the first piece.
+    timer = threading.Timer(attempt.until - now, attempt.cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield attempt
+    finally:
+        timer.cancel()
+
+
 class Stop:
     """Ends reads permanently, from another thread: running attempts are cancelled, later ones do not start."""
 
@@ -237,6 +252,7 @@ def retrying(
     started = time.monotonic()
     until = started + params.deadline
     attempts = wrong = 0
+    cause: Transient | None = None
     while True:
         attempts += 1
         try:
@@ -248,9 +264,10 @@ def retrying(
             counters.add(mismatches=1)
             if wrong > 1:
                 raise error.final from None
-            cause: Transient = error
-        except Transient as error:
             cause = error
+        except Transient as error:
+            if cause is None or time.monotonic() < until:  # one that the deadline cut short says nothing
+                cause = error
         # Its traceback refers to this frame, which refers to it: a cycle that would hold the data of a failed response.
         cause.__traceback__ = None
         limit = min(params.max_delay, params.first_delay * 2 ** min(attempts - 1, 30))

@@ -1,17 +1,15 @@
 """Very many objects of a bucket removed: a hundred in a request, several requests at once."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 from refinery.loader.storage import gcs_client
 from refinery.loader.storage.fetch import FetchParams, Transient
+from refinery.loader.storage.remote_store import in_batches
 
 BATCH = 100  # calls in a request: the service takes no more
 THREADS = 16  # requests at once
-HELD = 2 * THREADS  # requests whose names are in memory
 SECONDS = 90.0  # without an answer; the service works through the calls of a batch before it gives one
 
 
@@ -29,25 +27,10 @@ class Bucket(Protocol):
 def delete_objects(store: Bucket, names: Iterable[str]) -> list[str]:
     """Remove objects, in no particular order; those that are gone already, too. Returns those that may not be (403).
 
-    Memory: the names of HELD requests. Raises StorageError as the store's `delete` does, when requests that are under
-    way have ended; the same call again removes what is left.
+    Memory: the names of twice as many requests as THREADS. Raises StorageError as the store's `delete` does, when
+    requests that are under way have ended; the same call again removes what is left.
     """
-    refused: list[str] = []
-    running: deque[Future[list[str]]] = deque()
-    with ThreadPoolExecutor(THREADS, "refinery-delete") as pool:
-        for batch in _batches(names):
-            if len(running) == HELD:
-                refused += running.popleft().result()
-            running.append(pool.submit(_delete_batch, store, batch))
-        for future in running:
-            refused += future.result()
-    return refused
-
-
-def _batches(names: Iterable[str]) -> Iterator[list[str]]:
-    left = iter(names)
-    while batch := list(islice(left, BATCH)):
-        yield batch
+    return in_batches(names, BATCH, THREADS, partial(_delete_batch, store))
 
 
 def _delete_batch(store: Bucket, names: list[str]) -> list[str]:

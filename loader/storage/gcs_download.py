@@ -10,9 +10,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from refinery.loader.storage import gcs_client
-from refinery.loader.storage.buffers import Buffers
 from refinery.loader.storage.fetch import Attempt, RangeResponse, Transient
-from refinery.loader.storage.receive import crc32c_of, receive
+from refinery.loader.storage.receive import Buffers, crc32c_of, receive
 
 
 class Wanted(NamedTuple):

@@ -9,11 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
-import google_crc32c
-
 from refinery.loader.errors import CorruptObject
 from refinery.loader.storage import gcs_client, gcs_download
-from refinery.loader.storage.buffers import Buffers
 from refinery.loader.storage.fetch import (
     Attempt,
     FetchError,
@@ -34,7 +31,8 @@ from refinery.loader.storage.gcs_upload import (
     size_and_sum,
 )
 from refinery.loader.storage.pace import MOST_BYTES
-from refinery.loader.storage.remote_store import REQUEST_BYTES, RangeStream, RemoteStore
+from refinery.loader.storage.receive import Buffers
+from refinery.loader.storage.remote_store import REQUEST_BYTES, CheckedStream, RemoteStore
 from refinery.loader.storage.store import TEMPORARY, Names, StorageError, check_name, conflict, size_and_crc32c
 
 T = TypeVar("T")
@@ -112,7 +110,7 @@ class GcsStore(RemoteStore):
         info = self._info(name)
         if info is None:
             raise FileNotFoundError(errno.ENOENT, "no such object", self.url(name))
-        stream = _CheckedStream(self, name, info)
+        stream = CheckedStream(self, name, info.size, info.generation, info.crc32c)
         return cast(BinaryIO, io.BufferedReader(stream, REQUEST_BYTES // 8))
 
     def _info(self, name: str) -> ObjectInfo | None:
@@ -301,25 +299,3 @@ class GcsStore(RemoteStore):
 
     def close(self) -> None:
         gcs_client.close()
-
-
-class _CheckedStream(RangeStream):
-    """A stream that compares the CRC-32C with the service's after being read from beginning to end."""
-
-    def __init__(self, store: GcsStore, name: str, info: ObjectInfo) -> None:
-        super().__init__(store, name, info.size, info.generation)
-        self._expected = info.crc32c
-        self._summed = self._crc32c = 0  # bytes read from the beginning, and their checksum
-
-    def readinto(self, buffer: Any) -> int:
-        start = self.tell()
-        count = super().readinto(buffer)
-        if not count and start < self._size and len(buffer):
-            raise CorruptObject(f"{self._store.url(self._name)}: it ends at byte {start}, {self._size} expected")
-        if count and start == self._summed:
-            self._crc32c = google_crc32c.extend(self._crc32c, bytes(memoryview(buffer).cast("B")[:count]))
-            self._summed += count
-            if self._summed == self._size and f"{self._crc32c:08x}" != self._expected:
-                text = f"crc32c {self._crc32c:08x} found, {self._expected} expected by the server"
-                raise CorruptObject(f"{self._store.url(self._name)}: {text}")
-        return count

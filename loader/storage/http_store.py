@@ -7,7 +7,6 @@ user name, password or query string are rejected, so that none can end up in a l
 
 import http.client
 import io
-import ipaddress
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -15,11 +14,11 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from refinery.loader.storage.buffers import Buffers
+from refinery.loader.arguments import is_loopback
 from refinery.loader.storage.connections import Connections
 from refinery.loader.storage.fetch import Attempt, FetchParams, Permanent, RangeResponse, ReadCounters, Transient
 from refinery.loader.storage.pace import MOST_BYTES
-from refinery.loader.storage.receive import crc32c_of, receive
+from refinery.loader.storage.receive import Buffers, crc32c_of, receive
 from refinery.loader.storage.remote_store import REQUEST_BYTES, RangeStream, RemoteStore
 from refinery.loader.storage.store import Names, check_name
 
@@ -61,7 +60,7 @@ class HttpStore(RemoteStore):
                 f"location: {parts.scheme}://{host or '...'} given, https://host/path without user, password, query or "
                 f"fragment is allowed"
             )
-        if parts.scheme == "http" and not _is_loopback(host):
+        if parts.scheme == "http" and not is_loopback(host):
             raise ValueError(f"location: http://{host} given, https:// is allowed, http:// for loopback addresses only")
         self.params = params or FetchParams()
         self.counters = ReadCounters()
@@ -155,7 +154,7 @@ class HttpStore(RemoteStore):
             found = urlsplit(target)
             host = found.hostname or ""
             # From a server elsewhere nothing leads to services of this machine.
-            near = self._origin.startswith("http://") and found.scheme == "http" and _is_loopback(host)
+            near = self._origin.startswith("http://") and found.scheme == "http" and is_loopback(host)
             secure = (found.scheme == "https" or near) and found.port != 0
         except ValueError:
             raise Permanent("redirected to an invalid URL") from None
@@ -192,15 +191,6 @@ class HttpStore(RemoteStore):
 def _seconds(text: str | None) -> float:
     """Retry-After in seconds; its other form, a date, is ignored."""
     return float(text) if text and re.fullmatch(r"\d{1,6}", text) else 0.0
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _close_all(pools: "Mapping[str, Connections]") -> None:

@@ -1,14 +1,25 @@
 """Common code of remote stores: whole reads with retries, and a seekable stream, both made of range requests."""
 
 import io
-import threading
-import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import google_crc32c
 
 from refinery.loader.errors import CorruptObject
-from refinery.loader.storage.fetch import Attempt, FetchParams, RangeResponse, ReadCounters, Stop, WrongBytes, retrying
+from refinery.loader.storage.fetch import (
+    Attempt,
+    FetchParams,
+    RangeResponse,
+    ReadCounters,
+    Stop,
+    WrongBytes,
+    retrying,
+    timed,
+)
 from refinery.loader.storage.store import StorageError, Store, check_range
 
 REQUEST_BYTES = 8 << 20  # of one request; each has its own deadline
@@ -59,19 +70,13 @@ class RemoteStore(Store):
         ending = stop_by or Stop()
 
         def once(until: float) -> RangeResponse:
-            now = time.monotonic()
-            attempt = Attempt(self.params, min(until, now + self.params.attempt_seconds))
-            ending.add(attempt)
-            # Stores check the time between pieces of a response; the timer also bounds the wait for the first piece.
-            timer = threading.Timer(attempt.until - now, attempt.cancel)
-            timer.daemon = True
-            timer.start()
-            try:
-                self.counters.add(requests=1)
-                response = self.get(name, start, stop, attempt, version)
-            finally:
-                timer.cancel()
-                ending.discard(attempt)
+            with timed(self.params, until) as attempt:
+                ending.add(attempt)
+                try:
+                    self.counters.add(requests=1)
+                    response = self.get(name, start, stop, attempt, version)
+                finally:
+                    ending.discard(attempt)
             last = len(response.data) < stop - start or stop == response.size
             if before is not None and last and response.crc32c:
                 found = f"{google_crc32c.extend(before, bytes(response.data)):08x}"
@@ -137,3 +142,45 @@ class RangeStream(PiecesStream):
             raise StorageError(f"{where}: {found.size} bytes found, {self._size} expected: the object has changed")
         self._version = self._version or found.version
         return found.data
+
+
+class CheckedStream(RangeStream):
+    """A stream that compares the CRC-32C with the service's after being read from beginning to end. crc32c: 8
+    hexadecimal digits, "" where the service knows none."""
+
+    def __init__(self, store: RemoteStore, name: str, size: int, version: str, crc32c: str) -> None:
+        super().__init__(store, name, size, version)
+        self._expected = crc32c
+        self._summed = self._crc32c = 0  # bytes read from the beginning, and their checksum
+
+    def readinto(self, buffer: Any) -> int:
+        start = self.tell()
+        count = super().readinto(buffer)
+        if not count and start < self._size and len(buffer):
+            raise CorruptObject(f"{self._store.url(self._name)}: it ends at byte {start}, {self._size} expected")
+        if count and start == self._summed:
+            self._crc32c = google_crc32c.extend(self._crc32c, bytes(memoryview(buffer).cast("B")[:count]))
+            self._summed += count
+            if self._summed == self._size and f"{self._crc32c:08x}" != (self._expected or f"{self._crc32c:08x}"):
+                text = f"crc32c {self._crc32c:08x} found, {self._expected} expected by the server"
+                raise CorruptObject(f"{self._store.url(self._name)}: {text}")
+        return count
+
+
+def in_batches(names: Iterable[str], size: int, threads: int, call: Callable[[list[str]], list[str]]) -> list[str]:
+    """What `call` returns for each batch of names, put together; several batches at once, in no particular order.
+
+    Memory: the names of twice as many batches as there are threads. Raises what `call` does, when the calls that are
+    under way have ended.
+    """
+    found: list[str] = []
+    running: deque[Future[list[str]]] = deque()
+    left: Iterator[str] = iter(names)
+    with ThreadPoolExecutor(threads, "refinery-delete") as pool:
+        while batch := list(islice(left, size)):
+            if len(running) == 2 * threads:
+                found += running.popleft().result()
+            running.append(pool.submit(call, batch))
+        for future in running:
+            found += future.result()
+    return found

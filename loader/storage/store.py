@@ -1,4 +1,4 @@
-"""One interface for local folders, Google Cloud Storage and web servers; local folders; checksums in one pass.
+"""One interface for local folders, Cloud Storage, S3 and web servers; local folders; checksums in one pass.
 
 Names are relative to a store's root and '/'-separated on every backend. Publishing is exclusive: an object that exists
 is never replaced by other bytes.
@@ -145,8 +145,8 @@ class Store(ABC):
     def open(self, name: str) -> BinaryIO:
         """A seekable stream of the object's bytes.
 
-        On GCS it is buffered, reads one generation only, and after a read from beginning to end compares the CRC-32C
-        (CorruptObject).
+        On GCS and S3 it is buffered, reads one version only, and after a read from beginning to end compares the
+        CRC-32C (CorruptObject).
         """
 
     @abstractmethod

@@ -72,8 +72,9 @@ class TokenStream(DeliveredBatches):
     sequence_length: with LengthStages rows are shorter at first: B x n rows of S / n tokens, S being the longest, and
     all that is counted in rows or steps is as with S (refinery.loader.lengths.stages).
 
-    prefix: local folder, gs://bucket/prefix or https:// URL, or a store, which stays open. epochs: number of epochs,
-    None for no end, with loop="restart" for one. batch_size: rows of one rank. split: train or validation.
+    prefix: local folder, gs://bucket/prefix, s3://bucket/prefix or https:// URL, or a store, which stays open. epochs:
+    number of epochs, None for no end, with loop="restart" for one. batch_size: rows of one rank. split: train or
+    validation.
 
     Without `weights` all domains are one sequence in manifest order, and an epoch is all of it. Its last step is filled
     with empty rows (loss_mask all false, labels all -100), so that all ranks make the same number of steps.

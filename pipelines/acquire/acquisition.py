@@ -20,7 +20,7 @@ from typing import Any
 
 from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
 from refinery.loader.storage.full_disk import scratch_folder
-from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.open_store import WRITABLE, open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.acquire.git_objects import GitObjects, GitTree, new_repository
 from refinery.pipelines.acquire.git_sources import fetch, git_folder, tag_of_clone, tag_of_remote
@@ -230,7 +230,7 @@ def summary(report: dict[str, Any]) -> str:
 def acquisition(
     repositories: Sequence[RepositoryParams], output: str, most: int, timeout: float, say: Callable[[str], None]
 ) -> Acquisition:
-    """The acquisition into a folder or gs://. Raises ValueError for another output."""
-    if "://" in output and not output.startswith("gs://"):
-        raise ValueError("--output: a local folder or gs://bucket/prefix is allowed")
+    """The acquisition into a folder, gs:// or s3://. Raises ValueError for another output."""
+    if "://" in output and not output.startswith(("gs://", "s3://")):
+        raise ValueError(f"--output: {WRITABLE}")
     return Acquisition(repositories, open_store(output), most, timeout, say)

@@ -28,7 +28,7 @@ from refinery.loader.format.manifest import (
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.full_disk import scratch_folder
-from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.open_store import WRITABLE, open_store
 from refinery.loader.storage.store import CHUNK, Hasher, Store, checksums, size_and_crc32c
 from refinery.pipelines.adopt.document_ends import DocumentEnds, Marks
 from refinery.pipelines.adopt.find_pairs import Pair, find_pairs, place_of
@@ -81,7 +81,7 @@ def adopt(options: AdoptOptions, say: Callable[[str], None] = print) -> Manifest
     """
     root = place_of(options.output)
     if root.startswith(("http://", "https://")):
-        raise ValueError(f"--output: {options.output} given, a local folder or gs://bucket/prefix is allowed")
+        raise ValueError(f"--output: {options.output} given, {WRITABLE}")
     store = open_store(root)
     for name in (MANIFEST, RUN):
         if store.size(name) is not None:

@@ -41,7 +41,7 @@ def find_pairs(words: Sequence[str], split: str, domain: str) -> list[Pair]:
         match = _DOMAIN.fullmatch(word)
         name, location = match.groups() if match else (domain, word)
         if location.startswith(("http://", "https://")):
-            raise ValueError(f"{location}: a web server given, local files or gs://bucket/name are allowed")
+            raise ValueError(f"{location}: a web server given, local files, gs:// or s3:// are allowed")
         found += _pairs_at(location, split, check_domain(name))
     return found
 

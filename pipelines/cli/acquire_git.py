@@ -40,7 +40,9 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="LIST",
         help="the repositories: a YAML file as below, or JSON Lines (*.jsonl)",
     )
-    parser.add_argument("--output", required=True, metavar="PREFIX", help="where the records go: a folder or gs://…")
+    parser.add_argument(
+        "--output", required=True, metavar="PREFIX", help="where the records go: a folder, gs://… or s3://…"
+    )
     for name, meaning in SINGLE.items():
         parser.add_argument(f"--{name}", default="", metavar=name.upper(), help=meaning)
     parser.add_argument(

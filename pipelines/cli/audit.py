@@ -18,7 +18,7 @@ and removals must be those that are published. `refinery verify` checks the file
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
     parser.add_argument(
         "--sample", type=float, required=True, metavar="RATE", help="share of the records, above 0 to 1"
     )

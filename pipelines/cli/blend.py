@@ -14,7 +14,7 @@ In a launch of Megatron: --data-path $(refinery blend out/web)"""
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
     parser.add_argument("--split", default="train", help="train (default) or validation")
     parser.add_argument(
         "--weight", action="append", default=[], metavar="DOMAIN=NUMBER", help="share of a domain (default: its tokens)"

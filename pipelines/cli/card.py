@@ -20,7 +20,7 @@ def arguments(parser: ArgumentParser) -> None:
     from refinery.pipelines.cards.cards import CARDS, DEFAULT
 
     named = "; ".join(f"{name}: {each.what}" for name, each in CARDS.items())
-    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or https://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://…, s3://… or https://…")
     parser.add_argument(
         "--format",
         action="append",
@@ -28,7 +28,7 @@ def arguments(parser: ArgumentParser) -> None:
         choices=list(CARDS),
         help=f"{named}; may be repeated (all with --output, else {DEFAULT})",
     )
-    parser.add_argument("--output", default="", metavar="FOLDER", help="where the files go, a folder or gs://…")
+    parser.add_argument("--output", default="", metavar="FOLDER", help="where the files go, a folder, gs://… or s3://…")
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
     parser.add_argument(
         "--about", default="", metavar="FILE", help="YAML: what only the publisher knows (docs/cards.md)"

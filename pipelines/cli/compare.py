@@ -24,7 +24,7 @@ REPLAYED = 40  # records that are read again, of those whose rule is not recorde
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("a", metavar="A", help="a corpus: a folder or gs://…")
+    parser.add_argument("a", metavar="A", help="a corpus: a folder, gs://… or s3://…")
     parser.add_argument("b", metavar="B", help="the corpus that it is compared with")
     parser.add_argument("--work-a", default="", metavar="LOCATION", help="where the parts of A's phases are (A/work)")
     parser.add_argument("--work-b", default="", metavar="LOCATION", help="where the parts of B's phases are (B/work)")

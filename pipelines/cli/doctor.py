@@ -15,7 +15,8 @@ EXAMPLES = """examples:
   refinery doctor recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner --region=europe-west4
   refinery doctor --json
 With a recipe it also says whether its files load, what its sources hold and whether the run fits here; with
-DataflowRunner, what a launch would be refused for. Nothing is written and nothing is run."""
+DataflowRunner, what a launch would be refused for. Nothing is run, and nothing
+is written, but for an object on s3:// that is removed again."""
 
 
 def arguments(parser: ArgumentParser) -> None:

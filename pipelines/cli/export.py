@@ -27,7 +27,7 @@ def arguments(parser: ArgumentParser) -> None:
 
     formats = Suggested((*format_names(), MEGATRON))
 
-    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
     parser.add_argument(
         "--format",
         "--to",
@@ -36,7 +36,9 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="FORMAT",
         help=f"{', '.join(formats)}; or module:NAME, a format of your own",
     )
-    parser.add_argument("--output", required=True, metavar="LOCATION", help="where the export goes: a folder or gs://…")
+    parser.add_argument(
+        "--output", required=True, metavar="LOCATION", help="where the export goes: a folder, gs://… or s3://…"
+    )
     parser.add_argument(
         "--fields", default="", metavar="A,B", help="of a document (default: all but input_ids), such as id,url,text"
     )

@@ -15,7 +15,7 @@ It reads small files alone, and writes nothing."""
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder, gs://… or s3://…")
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
     parser.add_argument("--live", action="store_true", help="ask Dataflow for the state of jobs (needs the network)")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")

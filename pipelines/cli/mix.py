@@ -30,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="NAME=PREFIX",
         help="make the view RECIPE again, with this version of its corpus, from which documents were taken out",
     )
-    parser.add_argument("--output", default="", metavar="VIEW", help="where the view goes: a folder or gs://…")
+    parser.add_argument("--output", default="", metavar="VIEW", help="where the view goes: a folder, gs://… or s3://…")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set a key of the recipe")
     parser.add_argument("--dry-run", action="store_true", help="print what the view would be; nothing is written")
     parser.add_argument(
@@ -71,7 +71,7 @@ def _lines(args: Namespace) -> Iterator[str]:
         yield from domain_lines(built.domains)
         return
     if not args.output:
-        raise ValueError("--output: none given, a folder or gs://bucket/prefix for the view is needed (or --dry-run)")
+        raise ValueError("--output: none given, a folder, gs:// or s3:// for the view is needed (or --dry-run)")
     work = Work("mix")
     with current().watch("mix", live_totals, work):
         view = make_view(recipe, args.output, work, args.workers, before)

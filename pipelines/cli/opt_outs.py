@@ -30,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="a list of hosts, one a line, of any date",
     )
-    parser.add_argument("--output", required=True, metavar="FILE", help="of the table, local or gs://")
+    parser.add_argument("--output", required=True, metavar="FILE", help="of the table, local, gs:// or s3://")
     parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
 
 

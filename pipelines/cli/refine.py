@@ -19,7 +19,9 @@ On Dataflow the jobs go on without this command; the same command finds them aga
 
 def arguments(parser: ArgumentParser) -> None:
     add_recipe_arguments(parser)
-    parser.add_argument("--output", required=True, metavar="PREFIX", help="where the corpus goes: a folder or gs://…")
+    parser.add_argument(
+        "--output", required=True, metavar="PREFIX", help="where the corpus goes: a folder, gs://… or s3://…"
+    )
     parser.add_argument("--reuse", default="", metavar="PREFIX", help="take over what another run has finished")
     parser.add_argument(
         "--work", default="", metavar="LOCATION", help="where the phases' parts go (default: PREFIX/work)"

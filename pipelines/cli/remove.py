@@ -29,7 +29,7 @@ YAML = (".yaml", ".yml")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
     parser.add_argument(
         "--urls", default="", metavar="FILE", help="addresses, in any spelling that url_dup takes for one"
     )
@@ -52,7 +52,9 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="texts that hold items of these files, or of a recipe's section `decontaminate`",
     )
-    parser.add_argument("--output", default="", metavar="PREFIX", help="where the new version goes: a folder or gs://…")
+    parser.add_argument(
+        "--output", default="", metavar="PREFIX", help="where the new version goes: a folder, gs://… or s3://…"
+    )
     parser.add_argument(
         "--copies",
         default="",

@@ -24,7 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
     from refinery.pipelines.quantities.quantity import typed
 
     price = PRICES["core_hour_price"]
-    parser.add_argument("prefix", metavar="PREFIX", help="of a finished run: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="of a finished run: a folder, gs://… or s3://…")
     parser.add_argument("--output", default="", metavar="FILE", help="where the page goes (PREFIX/report.html)")
     parser.add_argument("--overwrite", action="store_true", help="replace a page that is there")
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")

@@ -13,7 +13,9 @@ EXAMPLES = """examples:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("prefix", metavar="PREFIX", help="of a run whose documents are there: a folder or gs://…")
+    parser.add_argument(
+        "prefix", metavar="PREFIX", help="of a run whose documents are there: a folder, gs://… or s3://…"
+    )
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="as tokenizer.path of a recipe")
     parser.add_argument("--output", required=True, metavar="PREFIX", help="where the new corpus goes")
     parser.add_argument("--bos", default=None, metavar="NAME", help="a token's name, auto or null (default: as before)")

@@ -19,7 +19,7 @@ MOST = 10_000  # documents at once
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder, gs://… or s3://…")
     parser.add_argument("--stage", default="", metavar="NAME", help="of what this stage dropped, instead of the corpus")
     parser.add_argument("--reason", default="", metavar="NAME", help="of what was dropped for this reason")
     parser.add_argument("-n", dest="number", type=int, default=20, metavar="N", help="how many (20)")

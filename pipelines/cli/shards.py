@@ -17,7 +17,7 @@ def arguments(parser: ArgumentParser) -> None:
     from refinery.loader.format.manifest import SPLITS
     from refinery.loader.stream.assignment import SHARDS
 
-    parser.add_argument("location", metavar="LOCATION", help="a folder, gs://… or https://…")
+    parser.add_argument("location", metavar="LOCATION", help="a folder, gs://…, s3://… or https://…")
     parser.add_argument("--node", required=True, metavar="NAME", help="the node's name, the same after every restart")
     parser.add_argument("--count", type=int, default=SHARDS, metavar="N", help="the primary and the next ones")
     parser.add_argument("--split", default="train", choices=SPLITS, help="train (default) or validation")

@@ -44,7 +44,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def add_documents(parser: ArgumentParser) -> None:
     """The arguments that say which documents of which run are meant."""
-    parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder, gs://… or s3://…")
     for name, form, what in (
         ("url", "URL", "URL of a page, exactly as in the input"),
         ("id", "HEX", "id of a document, 32 hexadecimal digits"),

@@ -30,7 +30,7 @@ LOCAL = "local"  # processes of this command, without Beam
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder or gs://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder, gs://… or s3://…")
     parser.add_argument("--against", default="", metavar="PREFIX", help="the version before: what stayed is the same")
     parser.add_argument(
         "--full", action="store_true", help="decode every document, not a sample: is each text the one of its id?"

@@ -80,9 +80,8 @@ def read_options(flags: Sequence[str]) -> dict[str, Any]:
 def check_bucket(flag: str, place: str) -> None:
     """Raises ValueError unless `place` is gs://bucket or below it."""
     if not BUCKET.fullmatch(place):
-        raise ValueError(
-            f"{flag}: {place!r} given, gs://BUCKET/… is allowed: workers on Dataflow cannot see this machine's files"
-        )
+        remote = "have no credentials for it" if place.startswith("s3://") else "cannot see this machine's files"
+        raise ValueError(f"{flag}: {place!r} given, gs://BUCKET/… is allowed: workers on Dataflow {remote}")
 
 
 def flag_problems(given: Mapping[str, Any], flags: Sequence[str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from refinery.pipelines.doctor import google_cloud, installation, machine
+from refinery.pipelines.doctor import amazon_s3, google_cloud, installation, machine
 from refinery.pipelines.doctor.finding import Finding, State, ok, problem, warning, within
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class Asked:
 
 
 def examine(asked: Asked) -> Iterator[Finding]:
-    """Every finding, as soon as it is there. Nothing is written. Cost: two seconds, and what the sources cost."""
+    """Every finding, as soon as it is there. Nothing is written, but for an object on s3:// that is removed again.
+    Cost: two seconds, and what the sources cost."""
     is_run = bool(asked.recipe)
     yield from guarded("Python", lambda: [installation.python_version()])
     yield from guarded("kernels", installation.kernels)
@@ -45,13 +46,15 @@ def examine(asked: Asked) -> Iterator[Finding]:
     yield from guarded("encoding", lambda: [machine.encoding()])
     yield from guarded("clock", lambda: [machine.clock()])
     if find_spec("apache_beam") is None:  # what follows imports the pipeline; that it is not there was said
-        yield from guarded("Google credentials", lambda: google_cloud.google([asked.output, asked.work]))
+        places = [asked.output, asked.work]
+        yield from guarded("Google credentials", lambda: google_cloud.google(places))
+        yield from guarded(amazon_s3.CHECK, lambda: amazon_s3.amazon(places, places))
     else:
         yield from guarded("run", lambda: examine_run(asked))
 
 
 def examine_run(asked: Asked) -> Iterator[Finding]:
-    """What needs the pipeline's libraries: the recipe, its sources, room for them, Google, Dataflow."""
+    """What needs the pipeline's libraries: the recipe, its sources, room for them, buckets, Dataflow."""
     from refinery.pipelines.doctor import recipe_inputs, room
     from refinery.pipelines.doctor.dataflow_launch import launch
     from refinery.pipelines.runners.capacity import DATAFLOW
@@ -66,14 +69,20 @@ def examine_run(asked: Asked) -> Iterator[Finding]:
     recipe = recipes[0] if recipes else None
     places += places_of(recipe) if recipe is not None else ()
     name = runner_name(asked.runner)
-    google = list(guarded("Google credentials", lambda: google_cloud.google(places, name == DATAFLOW)))
-    yield from google
-    cut_off = any(finding.state is State.PROBLEM for finding in google)
+    cut_off: list[str] = []  # kinds of storage that cannot be reached
+    written = [place for place in (asked.output, asked.work) if place]
+    for scheme, check, look in (
+        ("gs://", "Google credentials", lambda: google_cloud.google(places, name == DATAFLOW)),
+        ("s3://", amazon_s3.CHECK, lambda: amazon_s3.amazon(places, written)),
+    ):
+        findings = list(guarded(check, look))
+        yield from findings
+        cut_off += [scheme] * any(finding.state is State.PROBLEM for finding in findings)
     if recipe is not None:
         yield from guarded("recipe", lambda: recipe_inputs.stage_files(recipe, cut_off))
         yield from guarded("sources", lambda: recipe_inputs.sources(recipe, cut_off, tasks))
     local = [place for place in (asked.output, asked.work) if place and "://" not in place]
-    if asked.output and not (cut_off and asked.output.startswith("gs://")):
+    if asked.output and not asked.output.startswith(tuple(cut_off)):
         yield from guarded("output", lambda: [output(asked.output)])
     from refinery.pipelines.quantities.disk import text_bytes
     from refinery.pipelines.runners.scratch import scratch_of

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from refinery.loader.storage.fetch import FetchError, FetchParams, Transient
 from refinery.loader.storage.gcs_client import LOGIN
-from refinery.loader.storage.gcs_store import GcsStore
+from refinery.loader.storage.open_store import open_with
 from refinery.loader.storage.store import StorageError
 from refinery.pipelines.doctor.finding import Finding, ok, problem, within
 
@@ -49,7 +49,7 @@ def google(places: Iterable[str], needed: bool = False) -> Iterator[Finding]:
     found = credentials()
     yield found
     if found.state == "ok":
-        yield from reach(buckets)
+        yield from reach([f"gs://{bucket}" for bucket in buckets])
 
 
 def credentials_file() -> str:
@@ -88,28 +88,29 @@ def credentials() -> Finding:
     return ok("Google credentials", KINDS.get(kind, f"of a kind that is not known here ({kind})"))
 
 
-def reach(buckets: Iterable[str]) -> Iterator[Finding]:
-    """Whether each bucket can be listed. After one that gave no answer the others are not asked."""
+def reach(places: Iterable[str], network: str = NETWORK) -> Iterator[Finding]:
+    """Whether each bucket can be listed. After one that gave no answer the others are not asked. network: what to look
+    at then."""
     silent = ""
-    for bucket in buckets:
+    for place in places:
         if silent:
-            yield problem(f"gs://{bucket}", f"not asked, since gs://{silent} gave no answer: look at that first")
+            yield problem(place, f"not asked, since {silent} gave no answer: look at that first")
             continue
         try:
-            within(SECONDS, GcsStore(f"gs://{bucket}", REQUEST).check)
+            within(SECONDS, open_with(place, REQUEST).check)
         except TimeoutError as error:
-            silent = bucket
-            yield problem(f"gs://{bucket}", f"{error}: {NETWORK}")
+            silent = place
+            yield problem(place, f"{error}: {network}")
         except StorageError as error:
             if error.status or not is_silent(error):
-                yield problem(f"gs://{bucket}", str(error).partition(": ")[2])
+                yield problem(place, str(error).partition(": ")[2])
                 continue
-            silent = bucket
-            yield problem(f"gs://{bucket}", f"it cannot be reached within {REQUEST.deadline:g} seconds: {NETWORK}")
+            silent = place
+            yield problem(place, f"it cannot be reached within {REQUEST.deadline:g} seconds: {network}")
         except ValueError as error:
-            yield problem(f"gs://{bucket}", str(error))
+            yield problem(place, str(error))
         else:
-            yield ok(f"gs://{bucket}", "can be listed; writing was not tried")
+            yield ok(place, "can be listed; writing was not tried")
 
 
 def is_silent(error: StorageError) -> bool:

@@ -16,7 +16,7 @@ from refinery.transforms.read.sources import ReadTask
 from refinery.transforms.tokenize.encode import check_tokenizer
 
 T = TypeVar("T")
-CUT_OFF = "gs:// is out of reach, see above"
+CUT_OFF = "what it names is out of reach, see above"
 REMOTE_SECONDS = (
     10.0  # for the files of a stage, and for listing and looking into a source, that are not on this machine
 )
@@ -29,15 +29,16 @@ def patient(paths: Sequence[str], call: Callable[[], T]) -> T:
     return within(REMOTE_SECONDS, call) if any("://" in path for path in paths) else call()
 
 
-def stage_files(recipe: Recipe, cut_off: bool) -> Iterator[Finding]:
-    """Every model and list of the recipe, loaded once, and the tokenizer. cut_off: Google's storage cannot be reached.
+def stage_files(recipe: Recipe, cut_off: Sequence[str]) -> Iterator[Finding]:
+    """Every model and list of the recipe, loaded once, and the tokenizer. cut_off: kinds of
+    storage that cannot be reached ("gs://").
     Cost: about a second.
     """
     failed = False
     active = [(stage, params) for phase in PHASES for stage, params in recipe.active(phase)]
     for stage, params in active:
         paths = list(stage.files(params))
-        if cut_off and on_google(paths):
+        if is_cut_off(paths, cut_off):
             failed = True
             yield warning(f"recipe, {stage.name}", f"its files were not looked at: {CUT_OFF}")
             continue
@@ -56,9 +57,9 @@ def stage_files(recipe: Recipe, cut_off: bool) -> Iterator[Finding]:
         yield ok("recipe", f"{recipe.name}: {len(active)} stages, whose files and tokenizer load")
 
 
-def sources(recipe: Recipe, cut_off: bool, tasks: list[ReadTask]) -> Iterator[Finding]:
+def sources(recipe: Recipe, cut_off: Sequence[str], tasks: list[ReadTask]) -> Iterator[Finding]:
     """A line a source: its files, and whether the first of them hold documents. What is to be read goes to `tasks`.
-    cut_off: Google's storage cannot be reached.
+    cut_off: as of `stage_files`.
     """
     for source in recipe.sources:
         check = f"source {source.name}"
@@ -66,7 +67,7 @@ def sources(recipe: Recipe, cut_off: bool, tasks: list[ReadTask]) -> Iterator[Fi
             yield ok(check, "off (enabled)")
             continue
         paths = (*source.paths, *source.path_lists)
-        if cut_off and on_google(paths):
+        if is_cut_off(paths, cut_off):
             yield warning(check, f"not looked at: {CUT_OFF}")
             continue
         try:
@@ -90,8 +91,8 @@ def look_into(recipe: Recipe, source: SourceParams) -> tuple[list[ReadTask], dic
     return planned, probe_sources(planned, recipe.limits)
 
 
-def on_google(paths: Iterable[str]) -> bool:
-    return any(path.startswith("gs://") for path in paths)
+def is_cut_off(paths: Iterable[str], cut_off: Sequence[str]) -> bool:
+    return any(path.startswith(tuple(cut_off)) for path in paths)
 
 
 def said(error: object, advice: str) -> str:

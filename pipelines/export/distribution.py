@@ -32,7 +32,7 @@ class NodeShard:
 
 def shards_of_node(location: str, node: str, count: int = SHARDS, split: str = "train") -> list[NodeShard]:
     """The shards of a node, in the order in which it trains on them. location: a corpus or a token export: a folder,
-    gs:// or https://.
+    gs://, s3:// or https://.
 
     Raises FormatError for anything else, ValueError for a split without shards, and as the store does.
     """

@@ -6,6 +6,7 @@ from typing import Any
 
 from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, seal, unseal
+from refinery.loader.storage.open_store import WRITABLE
 from refinery.loader.storage.store import StorageConflict, checksums
 from refinery.pipelines.export.options import RUN_KIND, WORK
 from refinery.pipelines.export.work_place import WorkPlace
@@ -53,7 +54,7 @@ class SourceCorpus(Corpus):
 def open_corpus(prefix: str) -> SourceCorpus:
     """The corpus at a local folder or gs:// prefix. Raises FormatError for anything else, ValueError for the web."""
     if prefix.startswith(("http://", "https://")):
-        raise ValueError(f"{prefix}: a web server given, a local folder or gs://bucket/prefix is allowed")
+        raise ValueError(f"{prefix}: a web server given, {WRITABLE}")
     corpus = SourceCorpus(location(prefix))
     if corpus.is_adopted:
         raise ValueError(

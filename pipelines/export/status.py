@@ -34,7 +34,7 @@ class ExportStatus:
 
 
 def export_status(location: str) -> ExportStatus:
-    """The status of the export at a local folder or gs:// prefix. Raises ValueError where there is none, and
+    """The status of the export at a local folder, gs:// or s3:// prefix. Raises ValueError where there is none, and
     FormatError (a ValueError, too) for damaged records.
     """
     store = open_store(location)

@@ -87,7 +87,7 @@ class Inspection:
 
 
 def inspect(prefix: str, work: str = "", ask: Ask | None = None) -> Inspection:
-    """The status of the run at `prefix` (a local folder, gs://bucket/prefix, https://…).
+    """The status of the run at `prefix` (a local folder, gs://…, s3://…, https://…).
 
     work: the work location (default: PREFIX/work). ask: returns the live state of a job. Raises ValueError for an
     unsupported kind of address, and as the store does where the storage cannot be reached; damage is reported in the

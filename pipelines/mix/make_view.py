@@ -20,7 +20,7 @@ from refinery.loader.format.view import (
     resolve,
 )
 from refinery.loader.storage.full_disk import scratch_folder
-from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.open_store import WRITABLE, open_store
 from refinery.loader.storage.store import StorageConflict, Store
 from refinery.loader.view.opened_view import check_same_tokens
 from refinery.loader.view.segments import shards_of
@@ -150,7 +150,7 @@ def _check_free(store: Store, output: str) -> None:
     if "://" not in store.root and Path(store.root).exists() and not Path(store.root).is_dir():
         raise RefineError(f"{output} is a file, not a folder; choose another --output")
     if store.root.startswith(("http://", "https://")):
-        raise ValueError(f"--output: {output} given, a local folder or gs://bucket/prefix is allowed")
+        raise ValueError(f"--output: {output} given, {WRITABLE}")
     kept = f"{EARLIER}/"
     foreign = [name for name in store.list() if name not in (MANIFEST, SELECTION) and not name.startswith(kept)]
     if foreign:

@@ -38,11 +38,12 @@ def refine(
 ) -> Manifest:
     """Run a recipe to its end, from wherever `output` stands, and return the manifest of the corpus.
 
-    recipe: a YAML file, plain data, or what `load_recipe` returned. output: a folder or gs:// prefix. runner: "local",
-    or the name of a Beam runner, which gets `flags` (["--region=…"]). workers: processes of the local runner, one per
-    core by default; 0 runs inside this process. settings ("a.b=c") and inputs (globs): as --set and --input, of a YAML
-    file alone. work, reuse, discard_work, scratch: as the flags of those names. quiet: no progress line. traceback: let
-    Beam log where a failing job failed. say: receives the lines that the command would print.
+    recipe: a YAML file, plain data, or what `load_recipe` returned. output: a folder, gs:// or s3:// prefix. runner:
+    "local", or the name of a Beam runner, which gets `flags` (["--region=…"]). workers: processes of the local
+    runner, one per core by default; 0 runs inside this process. settings ("a.b=c") and inputs (globs): as --set and
+    --input, of a YAML file alone. work, reuse, discard_work, scratch: as the flags of those names. quiet: no
+    progress line. traceback: let Beam log where a failing job failed. say: receives the lines that the command would
+    print.
 
     Raises RecipeError and ValueError for what is wrong with the recipe, its inputs or the flags, before anything runs;
     RefineError for a prefix that belongs to another run, too many dead letters, or counts that do not reconcile; and

@@ -134,7 +134,7 @@ def phase_fingerprints(
 
 
 def file_digest(path: str) -> str:
-    """sha256 of a file that a recipe names, local or gs://. Raises RecipeError when it cannot be read."""
+    """sha256 of a file that a recipe names, local, gs:// or s3://. Raises RecipeError when it cannot be read."""
     try:
         return resource_digest(path)
     except OSError as error:

@@ -74,8 +74,8 @@ DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; abo
 class Refinement:
     """One recipe on one prefix. `run()` brings the prefix to its manifest, from wherever it stands.
 
-    prefix, work: locations (local or gs://). reuse: another prefix whose finished phases are taken over where their
-    fingerprint is the same. say: receives lines for the user.
+    prefix, work: locations (local, gs:// or s3://). reuse: another prefix whose finished phases are taken over where
+    their fingerprint is the same. say: receives lines for the user.
     """
 
     recipe: Recipe

@@ -214,7 +214,8 @@ def _listed_host(line: str) -> str:
 
 
 def read_list(kind: str, path: str) -> Keys:
-    """A list from a local file or gs://, gzip or not: a line each, blank ones and those that begin with # left out.
+    """A list from a file, local, gs:// or s3://, gzip or not: a line each, without blank ones and
+    those that begin with #.
 
     Raises BadList for a line that says nothing of its kind, and for a list without any; OSError for a file that cannot
     be read. Memory: 24 bytes a line, and twice that while they are sorted.

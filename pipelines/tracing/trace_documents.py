@@ -47,7 +47,7 @@ DEAD = ("stage", "error", "source", "origin", "sha256", "size")
 def trace(
     prefix: str, queries: Sequence[Query], work: str = "", say: Say = silent, corpus: PublishedCorpus | None = None
 ) -> Trace:
-    """What became of the queried documents in the corpus at `prefix` (a local folder or gs://bucket/prefix).
+    """What became of the queried documents in the corpus at `prefix` (a local folder, gs:// or s3://).
 
     work: the work location (default: PREFIX/work), searched where it belongs to this corpus. say: is told how far it
     is. corpus: the one at `prefix`, where it is opened. Raises FormatError where there is no corpus, OSError for a file

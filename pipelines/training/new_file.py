@@ -9,7 +9,7 @@ from refinery.loader.storage.open_store import open_store
 
 
 def check_new(path: str) -> None:
-    """Raises ValueError when there is a file of that name, local or gs://, already, or where none can be."""
+    """Raises ValueError when there is a file of that name, local, gs:// or s3://, already, or where none can be."""
     folder, name = split(path)
     if "://" not in path:
         if not name or Path(path).is_dir():

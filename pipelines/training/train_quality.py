@@ -59,8 +59,8 @@ def train_quality(
     overwrite: bool = False,
     inputs: Mapping[str, Sequence[str]] | None = None,
 ) -> QualityMetrics:
-    """Train on `positive` and `negative` texts, write the model to `output` (local or gs://) with its report and card,
-    print and return metrics. inputs: what the card says the texts were read from.
+    """Train on `positive` and `negative` texts, write the model to `output` (local, gs:// or s3://) with its report
+    and card, print and return metrics. inputs: what the card says the texts were read from.
 
     The same texts in any order give the same bytes: lines are sorted by hash, exact copies count once, and one thread
     trains. Cost: about 20 MB/s and epoch; all texts up to max_chars in memory.

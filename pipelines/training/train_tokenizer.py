@@ -81,7 +81,8 @@ def train_tokenizer(
     say: Callable[[str], None] = print,
     progress: bool = False,
 ) -> TokenizerMetrics:
-    """Train on `texts`, write `output` (.json: byte-level BPE, .model: SentencePiece; local or gs://), say metrics.
+    """Train on `texts`, write `output` (.json: byte-level BPE, .model: SentencePiece; local, gs:// or s3://), say
+    metrics.
 
     texts: of one source, or source -> texts. The same texts in any order give the same bytes. Cost: about 5 MB/s, all
     texts in memory. progress: the trainer's own bars on standard error.

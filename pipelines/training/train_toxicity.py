@@ -73,7 +73,8 @@ class ToxicityMetrics:
 def train_toxicity(
     toxic: Iterable[str], clean: Iterable[str], output: str, params: TrainToxicityParams, overwrite: bool = False
 ) -> ToxicityMetrics:
-    """Train on `toxic` and `clean` texts, write the model to `output` (local or gs://), print and return metrics.
+    """Train on `toxic` and `clean` texts, write the model to `output` (local, gs:// or s3://), print and return
+    metrics.
 
     Texts should be as long as what is judged: sentences or comments. The same texts in any order give the same bytes.
     Cost: about 5 MB/s and epoch; all texts in memory. Raises ValueError for a class without texts, for a text of both

@@ -35,7 +35,7 @@ def verify(
     workers: int = 1,
     worth: int = WORTH,
 ) -> Report:
-    """Check the corpus at `prefix` (a local folder or gs://bucket/prefix). Never raises for what it finds there.
+    """Check the corpus at `prefix` (a local folder, gs:// or s3://). Never raises for what it finds there.
 
     samples: documents decoded per shard, chosen by hash. decode: False leaves decoding out. load: loads a tokenizer
     from the path of its file. work: learns what there is to read. against: the version before a takedown. workers:
@@ -70,8 +70,8 @@ def verify_share(
     workers: int = 1,
     worth: int = WORTH,
 ) -> int:
-    """Check a share of the corpus' pieces, and write what was found to `partials`, a folder or gs://…, unless it is
-    there. -> failures in it.
+    """Check a share of the corpus' pieces, and write what was found to `partials`, a folder, gs://… or s3://…, unless
+    it is there. -> failures in it.
 
     The same arguments for every share, but for `workers`. Raises ValueError for a prefix that is no corpus, or for
     partial results of another check. Cost: as `verify`, of the share.

@@ -22,8 +22,8 @@ class Cell(NamedTuple):
 
 
 def read_column(path: str, key: str, column: str = "") -> Iterator[Cell]:
-    """The lines of the table at `path`, local or `gs://`. key: name of its first column. column: which of the others;
-    "" for the only one.
+    """The lines of the table at `path`, local, `gs://` or `s3://`. key: name of its first column. column: which of the
+    others; "" for the only one.
 
     Raises ValueError, one line, for a file that cannot be read, has another header or no such column, for a line of
     more or fewer cells, and for more than MAX_LINES.

@@ -29,7 +29,8 @@ class ExtractParams(Params):
     output: Literal["text", "markdown"] = "text"
     """blocks: whether headings, items, cells, code and quotations are marked as Markdown does"""
     weights: Annotated[str, Field(min_length=1)] | None = None
-    """blocks: a model of your own, local or `gs://`, from `refinery train-extractor`; null: the one that comes along"""
+    """blocks: a model of your own, local, `gs://` or `s3://`, from `refinery train-extractor`; null: the one that
+    comes along"""
     list_bullets: bool = True
     """blocks: list items begin with a bullet"""
     max_elements: Positive = 500_000

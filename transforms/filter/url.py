@@ -49,8 +49,8 @@ class UrlParams(Params):
     LATER: ClassVar[tuple[str, ...]] = ("address_lists", "matching")
 
     domain_lists: tuple[str, ...] = ()
-    """files, one host or domain a line, `#` starts a comment, gzip by suffix, local or `gs://`; an entry covers the
-    host itself and all below it"""
+    """files, one host or domain a line, `#` starts a comment, gzip by suffix, local, `gs://` or `s3://`; an entry
+    covers the host itself and all below it"""
     pattern_lists: tuple[str, ...] = ()
     """files with one RE2 expression a line, searched anywhere in the address (`(?i)` ignores case)"""
     address_lists: tuple[str, ...] = ()

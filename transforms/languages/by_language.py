@@ -19,7 +19,7 @@ from refinery.transforms.languages.codes import canonical, with_script
 
 
 def read_language_numbers(path: str, column: str = "") -> dict[str, float]:
-    """Language -> number, of the file at `path`, local or `gs://`. column: which one; "" for the only one.
+    """Language -> number, of the file at `path`, local, `gs://` or `s3://`. column: which one; "" for the only one.
 
     Languages are `en`, or `en_Latn` for one in that script (a table may say `eng_Latn`); where a table has a language
     in one script alone, the number is also that of the language.

@@ -50,10 +50,10 @@ class OptOutParams(Params):
 
     tables: tuple[str, ...] = ()
     """files of `refinery opt-outs`: what robots.txt, ai.txt, tdmrep.json and host lists said on which day; local,
-    `gs://` or `https://`; where several know a host's file, the newest counts, of lists of hosts every one"""
+    `gs://`, `s3://` or `https://`; where several know a host's file, the newest counts, of lists of hosts every one"""
     host_lists: tuple[str, ...] = ()
-    """files, one host or domain a line, `#` starts a comment, gzip by suffix, local or `gs://`; an entry covers the
-    host itself and all below it; 8 bytes a host in every worker process, longer lists belong into a table"""
+    """files, one host or domain a line, `#` starts a comment, gzip by suffix, local, `gs://` or `s3://`; an entry
+    covers the host itself and all below it; 8 bytes a host in every worker process, longer lists belong into a table"""
     hosts: tuple[str, ...] = ()
     """the same as in `host_lists`, inline"""
     as_of: str | None = None

@@ -34,8 +34,8 @@ class PageLicenseParams(Params):
     deny: tuple[str, ...] = ()
     """identifiers or classes that are dropped, also where `allow` has them"""
     classes: str = ""
-    """a CSV or TSV file, local or `gs://`, that puts licences into classes: a header `license,class`, a line an
-    identifier; `allow` and `deny` may name the classes, and the column `license_class` has them"""
+    """a CSV or TSV file, local, `gs://` or `s3://`, that puts licences into classes: a header `license,class`, a line
+    an identifier; `allow` and `deny` may name the classes, and the column `license_class` has them"""
     undeclared: Literal["keep", "drop"] = "keep"
     """pages that declare no licence, and sources that hold no pages"""
 

@@ -39,7 +39,7 @@ class ThresholdParams(Params):
     """Numbers by language."""
 
     file: Annotated[str, Field(min_length=1)]
-    """a CSV or TSV file, local or `gs://`: a header with `language` and names of columns, a line a language"""
+    """a CSV or TSV file, local, `gs://` or `s3://`: a header with `language` and names of columns, a line a language"""
     column: str = ""
     """which of its columns; empty: the only one"""
     default: float | None = None

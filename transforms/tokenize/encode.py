@@ -27,7 +27,7 @@ class TokenizerParams(Params):
     """Which tokenizer, and what stands around each document."""
 
     path: Annotated[str, Field(min_length=1)]
-    """a Hugging Face tokenizer.json, a SentencePiece .model or a .tiktoken file, local or `gs://`, or
+    """a Hugging Face tokenizer.json, a SentencePiece .model or a .tiktoken file, local, `gs://` or `s3://`, or
     `hf://ORG/NAME@COMMIT` for the tokenizer.json of a model there; need not exist yet for `train-tokenizer`"""
     bos: Annotated[str, Field(min_length=1)] | None = None
     """name of the token that begins every document; `auto` is the model's own (SentencePiece's bos_id; in a

@@ -20,7 +20,8 @@ def file_name(path: str) -> str:
 
 @lru_cache(maxsize=8)
 def load_tokenizer(path: str) -> Tokenizer:
-    """The tokenizer in a Hugging Face tokenizer.json, a SentencePiece .model or a .tiktoken file, local, gs:// or hf://.
+    """The tokenizer in a Hugging Face tokenizer.json, a SentencePiece .model or a .tiktoken file:
+    local, gs://, s3:// or hf://.
 
     Cost: 0.1 s to 4 s (docs/encoding.md), once per process and path. Raises ValueError, one line that names the path,
     for a missing, foreign or damaged file.

@@ -87,7 +87,7 @@ class Side:
 
 
 def open_side(label: str, prefix: str, work: str = "") -> Side:
-    """The corpus at a prefix (a local folder or gs://bucket/prefix). work: where its parts are, by default PREFIX/work.
+    """The corpus at a prefix (a local folder, gs:// or s3://). work: where its parts are, by default PREFIX/work.
 
     Raises FormatError where there is no complete corpus, OSError for what cannot be read.
     """

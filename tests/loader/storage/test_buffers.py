@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from refinery.loader.storage.buffers import Buffers
+from refinery.loader.storage.receive import Buffers
 
 
 def test_memory_is_used_again_once_nobody_refers_to_it() -> None:

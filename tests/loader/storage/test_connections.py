@@ -2,13 +2,16 @@
 
 import os
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from refinery.loader.errors import FormatError
-from refinery.loader.storage.fetch import FetchError, FetchParams
+from refinery.loader.storage.connections import Connections, proxy_of
+from refinery.loader.storage.fetch import Attempt, FetchError, FetchParams, Permanent, Transient
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.pace import FIRST
 from refinery.loader.view.open_readable import open_readable
@@ -97,3 +100,32 @@ def test_opening_a_corpus_opens_connections(store: HttpStore, tmp_path: Path, mo
     with pytest.raises(FormatError):
         open_readable(store, None)
     assert asked == [FIRST]
+
+
+def test_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is asked for: a tunnel to the host, with its own login; nothing where NO_PROXY names the host."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://me:p%40ss@127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        pool = Connections("https", "bucket.example", None, proxied=True)
+        attempt = Attempt(FetchParams(), time.monotonic() + 30)
+        heard: list[bytes] = []
+
+        def serve() -> None:
+            client, _ = proxy.accept()
+            with client:
+                heard.append(client.recv(4096))
+                client.sendall(b"HTTP/1.1 403 no\r\n\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(Transient, match="403"), pool.use(attempt):
+            pass
+        thread.join()
+        assert heard[0].startswith(b"CONNECT bucket.example:443 ") and b"Basic bWU6cEBzcw==" in heard[0]
+    monkeypatch.setenv("NO_PROXY", "bucket.example")
+    assert proxy_of("bucket.example") is None
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://127.0.0.1")
+    with pytest.raises(Permanent, match="HTTPS_PROXY"):
+        proxy_of("other.example")

@@ -101,6 +101,19 @@ def test_deadline() -> None:
     assert re.match(rf"https://host/x: bytes 10 to 100: {attempts} attempts? in .* s failed; {last}", str(caught.value))
 
 
+def test_an_attempt_that_the_deadline_cuts_short_says_nothing() -> None:
+    causes = [Transient("status 503: slow down"), Transient("too slow: the deadline has passed")]
+
+    def call(until: float) -> None:
+        if len(causes) == 1:
+            while time.monotonic() < until:
+                time.sleep(0.001)
+        raise causes.pop(0)
+
+    with pytest.raises(FetchError, match=r"2 attempts in .*; last: status 503: slow down"):
+        retrying(call, "x", (0, 1), replace(FAST, deadline=0.1), ReadCounters())
+
+
 def test_hanging_attempts_end_at_the_deadline() -> None:
     store = Scripted(*[hang] * 100)
     with pytest.raises(FetchError, match="deadline"):

@@ -288,7 +288,7 @@ def test_wrong_files(tmp_path: Path, tokenizer: Path, name: str) -> None:
         (["data/alone.bin"], {}, r"alone\.idx: missing"),
         (["data/other.bin"], {}, "there is no such file"),
         (["data/web"], {"bos": None}, "--no-bos: given, but all 3 documents begin with BOS 256"),
-        (["data/web"], {"output": "https://host/x"}, "a local folder or gs"),
+        (["data/web"], {"output": "https://host/x"}, "a local folder, gs"),
     ],
 )
 def test_arguments(

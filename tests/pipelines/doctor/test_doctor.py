@@ -14,13 +14,16 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from refinery import DISTRIBUTION
+from refinery.loader.storage.gcs_store import GcsStore
+from refinery.loader.storage.s3_client import forget_clients
 from refinery.pipelines.cli.command_line import execute
-from refinery.pipelines.doctor import examine, google_cloud, installation, machine, room
+from refinery.pipelines.doctor import amazon_s3, examine, google_cloud, installation, machine, room
 from refinery.pipelines.doctor.examine import guarded, text_lines
 from refinery.pipelines.doctor.finding import Finding, State, ok, within
 from refinery.pipelines.quantities.disk import text_bytes
 from refinery.transforms.read.sources import ReadTask
 from tests.fake_gcs import fake_gcs
+from tests.fake_s3 import KEY, SECRET, fake_s3
 from tests.pipelines.dataflow_graphs import NEEDED
 
 HIDDEN = "keep-this-to-yourself"  # must not be printed
@@ -251,15 +254,38 @@ def test_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "emulator" in found["Google credentials"].text
 
 
+def test_buckets_of_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is said where none is named; an output is tried out, and nothing stays there."""
+    with fake_s3("there") as server:
+        server.use(monkeypatch)
+        assert list(amazon_s3.amazon(["gs://a", "local"], ["local"])) == []
+        places = ["s3://there/x", "s3://gone/y"]
+        found = {finding.check: finding for finding in amazon_s3.amazon(places, places)}
+        assert found["s3://there"].state is State.OK
+        assert found["s3://gone"].state is State.PROBLEM and "Create it" in found["s3://gone"].text
+        assert found["AWS credentials"].text == f"of AWS_ACCESS_KEY_ID, for {server.url}"
+        assert len(found) == 3
+        checks = [finding.state for finding in amazon_s3.amazon(places[:1], [places[0], "gs://x"])]
+        assert checks == [State.OK] * 3 and not server.objects
+        forget_clients()
+        server.api.ignores = {"put"}
+        *_, last = amazon_s3.amazon(places[:1], places[:1])
+        assert last.state is State.PROBLEM and "ignores the header If-None-Match" in last.text
+        assert KEY not in str(found) and SECRET not in str(found)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://example.org")
+        (only,) = amazon_s3.amazon(places, places)
+        assert only.state is State.PROBLEM and "AWS_ENDPOINT_URL" in only.text
+
+
 def test_without_a_network_one_bucket_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port that nobody listens on; then an answer that never comes."""
     monkeypatch.setenv(google_cloud.EMULATOR, "http://127.0.0.1:9")
     monkeypatch.setattr(google_cloud, "REQUEST", google_cloud.FetchParams(deadline=0.2, first_delay=0.05))
-    first, second = google_cloud.reach(["a", "b"])
+    first, second = google_cloud.reach(["gs://a", "gs://b"])
     assert "is there a network" in first.text and "not asked, since gs://a gave no answer" in second.text
     monkeypatch.setattr(google_cloud, "SECONDS", 0.05)
-    monkeypatch.setattr(google_cloud.GcsStore, "check", lambda _: time.sleep(0.5))
-    first, second = google_cloud.reach(["a", "b"])
+    monkeypatch.setattr(GcsStore, "check", lambda _: time.sleep(0.5))
+    first, second = google_cloud.reach(["gs://a", "gs://b"])
     assert first.text.startswith("no answer within 0.05 seconds: is there a network")
     monkeypatch.delenv(google_cloud.EMULATOR)
     monkeypatch.setattr(google.auth, "default", lambda: time.sleep(0.5))

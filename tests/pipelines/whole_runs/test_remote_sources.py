@@ -62,7 +62,7 @@ class Servers:
         settings = [f"sources.{name}.target={target}" for name, target in TARGETS.items()]
         settings += [f"tokenizer.path={self.tokenizer}", "shards.validation=0.1", "near_dup=off", "pii=off"]
         settings += [f"sources.redpajama.path_lists=['{self.web.url}/v1/urls.txt']"]
-        environment = {"HF_ENDPOINT": self.hub.url, "HF_TOKEN": TOKEN, "AWS_ENDPOINT_URL": self.s3.url}
+        environment = {"HF_ENDPOINT": self.hub.url, "HF_TOKEN": TOKEN, **self.s3.environment}
         arguments = [part for setting in settings for part in ("--set", setting)]
         done = run("refine", ROOT / "recipes" / "data" / "mix.yaml", "--output", output, *arguments, *more,
                    environment=environment, check=check)  # fmt: skip
@@ -80,7 +80,7 @@ def servers(small: Path) -> Iterator[Servers]:
             hub.put(f"HuggingFaceFW/{name}", commit(1), files | {"README.md": card("sample-10BT", "sample/10BT/*")})
         first, second = halves(NUMBERS["redpajama"])
         web.files["v1/0.jsonl"] = lines(first)
-        s3.objects["pajama/v1/1.jsonl"] = lines(second)
+        s3.put("pajama", "v1/1.jsonl", lines(second))
         web.files["v1/urls.txt"] = f"{web.url}/v1/0.jsonl\ns3://pajama/v1/1.jsonl\n".encode()
         files = {"train/chunk1/a.jsonl.zst": zstandard.compress(lines(NUMBERS["slimpajama"])), "test/b.jsonl.zst": b"x"}
         hub.put("cerebras/SlimPajama-627B", commit(2), files)

@@ -5,19 +5,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from refinery.transforms.remote import s3
 from tests.fake_hub import FakeHub, fake_hub
 from tests.fake_s3 import FakeS3, fake_s3
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("AWS_", "HF_")):
             monkeypatch.delenv(name)
-    s3._bucket_store.cache_clear()
-    yield
-    s3._bucket_store.cache_clear()
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
 @pytest.fixture
@@ -29,6 +28,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
-    with fake_s3() as server:
+    with fake_s3("bucket") as server:
+        server.api.page_size = 2
         monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
         yield server

@@ -2,9 +2,8 @@
 
 import pytest
 
-from refinery.loader.storage.store import StorageError
+from refinery.loader.storage.fetch import FetchError
 from refinery.transforms.read.sources import InputChanged, SourceParams, plan_sources, read_task
-from refinery.transforms.remote import s3
 from refinery.transforms.remote.files import open_remote
 from tests.fake_s3 import KEY, SECRET, FakeS3, etag
 
@@ -13,8 +12,9 @@ LINES = [b'{"text": "line %d"}\n' % number * (number + 1) for number in range(5)
 
 @pytest.fixture(autouse=True)
 def objects(bucket: FakeS3) -> None:
-    bucket.objects |= {f"bucket/d/e/{number}.jsonl": data for number, data in enumerate(LINES)}
-    bucket.objects |= {"bucket/d/e/": b"", "bucket/d/_SUCCESS": b"", "bucket/dd/x.jsonl": LINES[0]}
+    files = {f"d/e/{number}.jsonl": data for number, data in enumerate(LINES)}
+    for name, data in {**files, "d/e/": b"", "d/_SUCCESS": b"", "dd/x.jsonl": LINES[0]}.items():
+        bucket.put("bucket", name, data)
 
 
 def plan(*paths: str) -> list[tuple[str, int]]:
@@ -42,17 +42,25 @@ def test_what_is_not_there_is_said(bucket: FakeS3) -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             plan(path)
-    bucket.signed = True
-    with pytest.raises(ValueError, match="access is denied: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+    bucket.api.signed = True
+    with pytest.raises(ValueError, match="there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
         plan("s3://bucket/d/e/*")
 
 
-@pytest.mark.parametrize("key", ["../x.jsonl", "/x.jsonl", "a/./x.jsonl", "\x1b[2Jx.jsonl"])
-def test_hostile_keys_are_refused_in_one_printable_line(bucket: FakeS3, key: str) -> None:
-    bucket.objects[f"bucket/d/e/{key}"] = LINES[0]
-    with pytest.raises(ValueError, match=r"s3://bucket/d/e/\*\*: Encountered object with invalid path: ") as caught:
-        plan("s3://bucket/d/e/**")
-    assert str(caught.value).isprintable()
+@pytest.mark.parametrize("key", ["../x.jsonl", "/x.jsonl", "a/./x.jsonl", "a//x+y z%20&<ü>.jsonl", "tab\t.jsonl"])
+def test_every_key_is_a_path(bucket: FakeS3, key: str) -> None:
+    """Byte for byte, and readable; not those that cannot be printed. Globs leave out what begins with "." """
+    bucket.put("bucket", f"odd/{key}", LINES[0])
+    if not key.isprintable():
+        with pytest.raises(ValueError, match="printable names are allowed") as caught:
+            plan("s3://bucket/odd/**")
+        assert str(caught.value).isprintable()
+        return
+    assert plan(f"s3://bucket/odd/{key}") == [(f"s3://bucket/odd/{key}", len(LINES[0]))]
+    if "./" not in key:
+        assert plan("s3://bucket/odd/**") == [(f"s3://bucket/odd/{key}", len(LINES[0]))]
+    with open_remote(f"s3://bucket/odd/{key}") as stream:
+        assert stream.read() == LINES[0]
 
 
 def test_a_listing_without_end_is_refused(bucket: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,38 +70,33 @@ def test_a_listing_without_end_is_refused(bucket: FakeS3, monkeypatch: pytest.Mo
 
 
 def test_requests_are_signed_with_what_the_environment_holds(bucket: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
-    bucket.signed = True
+    bucket.api.signed = True
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     tasks = plan_sources([SourceParams(name="a", paths=("s3://bucket/d/e/*",))])
     assert len([record for task in tasks for record in read_task(task)]) == 15
     assert not bucket.unsigned
     assert not any(SECRET in text or KEY in text for task in tasks for text in [task.to_json().decode()])
-    s3._bucket_store.cache_clear()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    with pytest.raises(OSError, match="these credentials may not read it") as caught:
+    with pytest.raises(OSError, match=r"SignatureDoesNotMatch.*were rejected") as caught:
         list(read_task(tasks[0]))
     assert "wrong" not in str(caught.value)
 
 
-@pytest.mark.parametrize("fault", ["503", "short", "ignored range"])
-def test_faults_change_nothing_or_fail_the_bundle(bucket: FakeS3, fault: str) -> None:
+@pytest.mark.parametrize("fault", ["503", "short", "whole", "reset in body"])
+def test_faults_change_nothing(bucket: FakeS3, fault: str) -> None:
     (task,) = plan_sources([SourceParams(name="a", paths=("s3://bucket/d/e/4.jsonl",))])
     bucket.script.append(fault)
-    try:
-        assert len(list(read_task(task))) == 5
-    except OSError as error:
-        assert fault == "ignored range"
-        assert "s3://bucket/d/e/4.jsonl" in str(error)
+    assert len(list(read_task(task))) == 5
 
 
 def test_an_object_that_has_changed_is_refused(bucket: FakeS3) -> None:
     (task,) = plan_sources([SourceParams(name="a", paths=("s3://bucket/d/e/4.jsonl",))])
     assert task.version == f"etag:{etag(LINES[4])}"
-    bucket.objects["bucket/d/e/4.jsonl"] = LINES[4].replace(b"4", b"5")
-    with pytest.raises(StorageError, match="the object has changed since the run was planned"):
+    bucket.put("bucket", "d/e/4.jsonl", LINES[4].replace(b"4", b"5"))
+    with pytest.raises(FetchError, match="the object has changed: ETag"):
         list(read_task(task))
-    del bucket.objects["bucket/d/e/4.jsonl"]
+    del bucket.objects["bucket", "d/e/4.jsonl"]
     with pytest.raises(InputChanged, match="gone since the run was planned"):
         list(read_task(task))
 

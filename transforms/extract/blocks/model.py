@@ -78,7 +78,8 @@ def from_array(array: NDArray[np.int32]) -> Model:
 
 @lru_cache(maxsize=4)
 def load_model(path: str | None) -> Model:
-    """The model of a weights file (local or `gs://`; None: the one that ships with the project), once per process.
+    """The model of a weights file (local, `gs://` or `s3://`; None: the one that ships with the project), once per
+    process.
 
     Raises ValueError, one line, for a missing or foreign file.
     """
