@@ -1,0 +1,1 @@
+"""What earlier versions wrote, which later ones have to read: archives, one a version."""
