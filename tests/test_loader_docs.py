@@ -212,6 +212,11 @@ def test_errors_are_those_of_the_loader() -> None:
         "Refusal",
         "MissingBucket",
         "SessionLost",
+        "Answered",
+        "BadAnswer",
+        "CredentialsError",
+        "Exists",
+        "UploadLost",
         "IsView",
     }
     writing = {"StorageConflict", "DiskFull"}
