@@ -6,6 +6,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -139,7 +140,8 @@ def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
             counted=job.counted,
             keep_empty=True,  # the version before has it, and a state of that version counts its tokens
         )
-        record = orjson.loads(next(iter(written)))
+        with closing(written):  # what follows are statistics, which are counted of all shards together
+            record = orjson.loads(next(written))
         del record["kind"]
         finish(work, record_name(place.split, place.domain, place.index), job.fingerprint, record)
     work_done("shards", 1)

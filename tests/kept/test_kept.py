@@ -1,5 +1,5 @@
-"""A corpus with its work files, a view, two exports, a takedown's version, and states of a loader, as an earlier version
-wrote them: every tool reads them, a loader goes on in them, and what cannot be taken over is said in one line.
+"""A corpus with its work files, a view, two exports, a version after a takedown, and a loader's states, as an earlier
+version wrote them: every tool reads them, a loader goes on in them, and what cannot be taken over is said in one line.
 
 An archive is made by hand when a format changes, and is never made again. That of 2026-11 holds the outputs of
 `refine`, `mix`, `export` (jsonl, torch) and `remove` for the recipe in it, run in its folder; states.json has states
@@ -42,30 +42,23 @@ TOOLS = {
     "inspect": ["inspect", "corpus"],
     "trace": ["trace", "corpus", "--url", "https://c0.example/3"],
     "a takedown's trace": ["trace", "after", "--url", "https://c1.example/4"],
-    "show": ["show", "corpus", "--token", "train/web/shard-00000-of-00001:5"],
+    "show": ["show", "corpus", "--token", "train/web/shard-00000-of-00003:5"],
     "sample": ["sample", "corpus", "-n", "3", "--measure"],
     "report": ["report", "corpus"],
     "card": ["card", "corpus", "--output", "cards"],
     "compare": ["compare", "corpus", "after"],
     "audit": ["audit", "corpus", "--sample", "1", "--workers", "0"],
     "export": ["export", "corpus", "--format", "parquet", "--output", "parquet", "--workers", "0"],
-    "a growing export": [
-        "export",
-        "after",
-        "--format",
-        "torch",
-        "--shard-tokens",
-        "512",
-        "--rewrite",
-        "--output",
-        "torch",
+    "a rewritten export": [
+        *("export", "after", "--format", "torch", "--shard-tokens", "512"),
+        *("--rewrite", "--output", "torch"),
     ],
     "status": ["status", "jsonl"],
     "mix": ["mix", "view.yaml", "--output", "view-2"],
     "a view made again": ["mix", "view", "--corpus", "a=after", "--output", "view-2"],
     "remove": ["remove", "corpus", "--hosts", "hosts.txt", "--output", "without", "--workers", "0"],
     "blend": ["blend", "corpus"],
-    "plan": ["plan", "--from-run", "corpus"],
+    "plan": ["plan", "--from", "corpus", "--share", "0.1"],
 }
 
 
@@ -116,8 +109,7 @@ def test_a_run_over_it(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe["reference_corpora"] = [{"prefix": "corpus"}]
     recipe["failures"] = {"allow_empty": True}
     (kept / "against.yaml").write_text(yaml.safe_dump(recipe))
-    assert execute(["refine", "against.yaml", "--workers", "0", "--quiet", "--output", "new"]) == 0, (
-        capsys.readouterr().err
-    )
+    code = execute(["refine", "against.yaml", "--workers", "0", "--quiet", "--output", "new"])
+    assert code == 0, capsys.readouterr().err
     opened = refinery.corpus.open("new")
     assert sum(batch.num_rows for batch in opened.documents(["id"])) == 0

@@ -1,4 +1,4 @@
-"""Models and lists that a recipe names by path: a local file or gs://bucket/name.
+"""Models and lists that a recipe names by path: a local file, gs://bucket/name or s3://bucket/name.
 
 Every stage reads its resources here, so that all of them know the same kinds of places, retries and checksums.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.hub_file import HUB, read_hub_file
 
-REMOTE = ("gs://", "https://", "http://")
+REMOTE = ("gs://", "s3://", "https://", "http://")
 MIN_KEY_BYTES = 16
 ID_DIGITS = 8
 PIECE = 64 << 20  # bytes read at once of what may be larger than memory
@@ -28,8 +28,8 @@ _OPENED: dict[str, str] = {}  # path -> sha256 of what this process read under i
 
 
 def read_resource(path: str) -> bytes:
-    """The bytes of a local file, of gs://bucket/name or of hf://ORG/NAME@COMMIT/FILE; their digest is kept for
-    `opened_digest`.
+    """The bytes of a local file, gs://bucket/name, s3://bucket/name or hf://ORG/NAME@COMMIT/FILE; their digest is kept
+    for `opened_digest`.
 
     Raises OSError, also for a missing file, naming the path.
     """
@@ -50,7 +50,7 @@ def _read(path: str) -> bytes:
     folder, _, name = path.rpartition("/")
     if "://" in path:
         if not path.startswith(REMOTE):
-            kinds = ", ".join(f"{kind}…" for kind in (*REMOTE[:2], HUB))
+            kinds = ", ".join(f"{kind}…" for kind in (*REMOTE[:3], HUB))
             raise OSError(f"{path}: a local file, {kinds} are allowed: copy it to one of these first")
         return open_store(folder).read(name)
     return Path(path).read_bytes()

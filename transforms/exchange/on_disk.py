@@ -151,7 +151,7 @@ class _Receive(beam.DoFn):
         groups = self._open(place, names)
         order = sorted(groups, key=(lambda key: int(key[1:])) if self.each else (lambda key: (-groups[key].size, key)))
         tally = Tally()
-        number = slot if self.repeats else place.take()
+        number = slot if self.repeats or not order else place.take()
         while number < len(order):
             key = order[number]
             counted = _Counted(groups[key], key, tally)
@@ -167,7 +167,9 @@ class _Receive(beam.DoFn):
             yield beam.pvalue.TaggedOutput(TOKENS, (waiting, b""))
 
     def _open(self, place: Place, names: set[str]) -> dict[bytes, Group]:
-        """All groups; none where faster workers have read them all, and removed the files."""
+        """All groups; none where nothing was sent, or where faster workers have read all and removed the files."""
+        if not names and not place.is_begun():
+            return {}
         try:
             return read_groups(place.files(names, self.repeats))
         except ExchangeError:

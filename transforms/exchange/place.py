@@ -23,6 +23,7 @@ from refinery.transforms.exchange.tally import ExchangeError, Tally, difference
 COUNTER_BYTES = 8
 LEDGER, TAKEN, SETTLED = "ledger", "taken", "settled"
 SUFFIX = ".partition"
+REMOVED = "temporary files were removed while the command used them; run it again"
 
 
 class Place:
@@ -31,6 +32,13 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def is_begun(self) -> bool:
+        """Whether anything was sent: a guarded exchange of nothing is reached by the tokens of others. Raises
+        ExchangeError where the folder of all exchanges is gone."""
+        if not self.folder.parent.is_dir():
+            raise ExchangeError(f"{self.folder}: {REMOVED}")
+        return self.folder.exists()
 
     def writer(self) -> PartitionWriter:
         """A new partition file."""
@@ -129,9 +137,7 @@ class Place:
         try:
             file = os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError as error:
-            raise ExchangeError(
-                f"{self.folder}/{name}: temporary files were removed while the command used them; run it again"
-            ) from error
+            raise ExchangeError(f"{self.folder}/{name}: {REMOVED}") from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file

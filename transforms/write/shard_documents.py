@@ -95,7 +95,9 @@ def sort_on_disk(tables: Iterable[pa.Table]) -> ShardDocuments:
     with naming_scratch(tempfile.gettempdir(), "tokens of a shard"):
         for table in tables:
             for name in SPOOLED:
-                spoolers.setdefault(name, _Spooler()).add(table[name])
+                if name not in spoolers:  # each holds an open file
+                    spoolers[name] = _Spooler()
+                spoolers[name].add(table[name])
             facts.append(table.drop_columns(list(SPOOLED)))
         spools = {name: spooler.finish() for name, spooler in spoolers.items()}
     table = pa.concat_tables(facts).combine_chunks()

@@ -1,6 +1,6 @@
 """Write one shard: .bin, .idx and .provenance.parquet, sorted by the global order, published exclusively."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
@@ -73,7 +73,7 @@ def write_shard(
     notes: Measured = NO_NOTES,
     counted: Container[str] = (),
     keep_empty: bool = False,
-) -> Iterator[bytes]:
+) -> Generator[bytes, None, None]:
     """Sort, write and publish one shard; yields its "shard" side-output record (documents, tokens, files with
     checksums), and the statistics of its documents.
 
