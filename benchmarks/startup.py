@@ -88,7 +88,10 @@ def used() -> float:
 
 def some_document(corpus: str) -> dict[str, str]:
     """A document of a corpus as `refinery sample` gives it: its id and url are asked for."""
-    found: dict[str, str] = json.loads(start("sample", corpus, "-n", "1", "--json").said.splitlines()[0])
+    drawn = start("sample", corpus, "-n", "1", "--json")
+    if drawn.code:
+        raise SystemExit(drawn.said)
+    found: dict[str, str] = json.loads(drawn.said.splitlines()[0])
     return found
 
 

@@ -199,8 +199,9 @@ def test_only_places_of_files_may_be_set(corpus: Path, inputs: Path, tmp_path: P
     model.unlink()
     with pytest.raises(ValueError, match=r"moved.bin: cannot be read: .*; say with --set KEY=FILE where it is"):
         audited(corpus, 0.1, settings=(f"quality.model={model}",))
-    with pytest.raises(ValueError, match="only the places of files may be set"):
-        audited(corpus, 0.1, settings=("heuristics.gopher.min_words=1",))
+    for setting in ("heuristics.gopher.min_words=1", "url.blocked_domains=[a.example, b.example]"):
+        with pytest.raises(ValueError, match="only the places of files may be set"):
+            audited(corpus, 0.1, settings=(setting,))
 
 
 def test_published_files_that_no_run_writes(corpus: Path, tmp_path: Path) -> None:

@@ -147,6 +147,9 @@ def test_a_command_that_cannot_be_loaded_breaks_nothing(what: str, tmp_path: Pat
         listed.returncode == 0 and "  bad               cannot be loaded; `refinery doctor` says why\n" in listed.stdout
     )
     assert refinery(tmp_path, "shards", corpus, "--node", "n").returncode == 0
+    if what == "no such module":
+        completed = refinery(tmp_path, "completion", "bash")
+        assert completed.returncode == 0 and re.search(r"\bbad\b", completed.stdout)
 
 
 def test_names_that_are_taken_are_refused(tmp_path: Path, corpus: Path) -> None:

@@ -13,8 +13,8 @@ from refinery.pipelines.verify.as_job import REPORT, verify_as_job
 from refinery.pipelines.verify.verify import verify, verify_merged
 from refinery.pipelines.verify.whole import Report
 from tests.corpus_factory import build_corpus
-from tests.pipelines.commands import test_verify_faults as faults
 from tests.pipelines.removals_factory import build_removed
+from tests.pipelines.verify import test_verify_faults as faults
 from tests.pipelines.verify.test_ways import FORGERIES, WEB0, compared, flip, forge_much, load_bytes
 
 

@@ -19,10 +19,10 @@ from refinery.pipelines.verify.partials import Share
 from refinery.pipelines.verify.verify import verify, verify_merged, verify_share
 from refinery.pipelines.verify.whole import Report
 from tests.corpus_factory import ByteTokenizer, build_corpus, edit_manifest
-from tests.pipelines.commands import test_verify_faults as faults
-from tests.pipelines.commands import test_verify_lies as lies
-from tests.pipelines.commands import test_verify_removals_files as removals
 from tests.pipelines.removals_factory import build_removed
+from tests.pipelines.verify import test_verify_faults as faults
+from tests.pipelines.verify import test_verify_lies as lies
+from tests.pipelines.verify import test_verify_removals_files as removals
 from tests.sampling import sampled
 
 SHARES = 3

@@ -19,8 +19,8 @@ class LazyPattern:
         self._make = make
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what copies and pickles look for
+        if name.startswith("_"):  # what copies and pickles look for
             raise AttributeError(name)
         made = self._make()
         self.__dict__ |= {each: getattr(made, each) for each in dir(made) if not each.startswith("_")}
-        return self.__dict__[name] if name in self.__dict__ else getattr(made, name)
+        return getattr(made, name)

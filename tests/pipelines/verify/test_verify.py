@@ -23,7 +23,7 @@ from tests.corpus_factory import (
     encode,
 )
 from tests.fake_gcs import fake_gcs
-from tests.pipelines.commands.test_verify_faults import patch_tokens, put, rewrite
+from tests.pipelines.verify.test_verify_faults import patch_tokens, put, rewrite
 
 WEB0, WEB1 = (f"train/web/shard-0000{i}-of-00003" for i in range(2))
 CODE = "train/code/shard-00000-of-00001"

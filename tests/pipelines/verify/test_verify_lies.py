@@ -38,7 +38,7 @@ from tests.corpus_factory import (
     reject_row,
     write_records,
 )
-from tests.pipelines.commands.test_verify_faults import edit_provenance, edited, patch_tokens, put, rewrite, set_column
+from tests.pipelines.verify.test_verify_faults import edit_provenance, edited, patch_tokens, put, rewrite, set_column
 from tests.sampling import sampled
 
 WEB0, WEB1 = (f"train/web/shard-0000{i}-of-00003" for i in range(2))

@@ -23,7 +23,7 @@ from tests.corpus_factory import (
     encode,
     provenance_row,
 )
-from tests.pipelines.commands.test_verify_faults import edit_provenance, rewrite, set_column
+from tests.pipelines.verify.test_verify_faults import edit_provenance, rewrite, set_column
 
 WEB0, WEB1 = (f"train/web/shard-0000{i}-of-00003" for i in range(2))
 OTHER = "an other day"  # as many bytes as "one fine day"
