@@ -50,8 +50,8 @@ def test_reading(folder: str) -> None:
 
 
 def test_other_kinds_of_places_are_refused_by_name() -> None:
-    with pytest.raises(OSError, match=r"^s3://bucket/a\.txt: a local file, gs://…, https://…, hf://… are allowed"):
-        read_resource("s3://bucket/a.txt")
+    with pytest.raises(OSError, match=r"^ftp://host/a\.txt: a local file, gs://…, s3://…, https://…, hf://… are allowed"):
+        read_resource("ftp://host/a.txt")
 
 
 def test_local_copies_do_not_stay(folder: str) -> None:
