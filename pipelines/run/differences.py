@@ -37,14 +37,14 @@ def phase_differences(
         there, here = (bool(_mapping(run.get("recipe")).get(section)) for run in (theirs, ours))
         if there != here:
             inputs.append(f"{section} is {'on' if there else 'off'} there, {'on' if here else 'off'} here")
-    return _joined(
-        [
-            *inputs,
-            *_recipe_differences(theirs, ours, sections),
-            *_stage_differences({phase: before} if before is not None else None, {phase: after}),
-            *_environment_differences(theirs, ours),
-        ]
-    )
+    found = [
+        *inputs,
+        *_recipe_differences(theirs, ours, sections),
+        *_stage_differences({phase: before} if before is not None else None, {phase: after}),
+        *_environment_differences(theirs, ours),
+    ]
+    # The code of a user's own pass decides what earlier phases hash and find for it.
+    return _joined(found or _stage_differences(theirs.get("stages"), ours["stages"]))
 
 
 def _joined(found: Sequence[str]) -> str:

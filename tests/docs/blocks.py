@@ -35,6 +35,7 @@ PYTHON_ELSEWHERE = {
     ("architecture.md", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
     ("extending.md", '"""Mailboxes'): "tests/pipelines/test_adding_a_reader.py",
     ("extending.md", '"""The reader of mailboxes'): "tests/pipelines/test_adding_a_reader.py",
+    ("extending.md", '"""Sentences that'): "tests/pipelines/test_adding_a_cut.py",
     ("architecture.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
 }
 

@@ -103,11 +103,11 @@ class _WriteParts(beam.DoFn):
 
     def _write_batch(self) -> None:
         docs, sizes = self.docs, self.sizes
-        self.part = part = self.part or _Part()
         start = time.perf_counter()
         values = compute_signatures([doc.text for doc in docs], self.signature)
         more = {name: made for each in self.hashed for name, made in each.made(docs, self.signature).items()}
         self.seconds["signatures"] += time.perf_counter() - start
+        self.part = part = self.part or _Part()
         start = time.perf_counter()
         part.write("documents", documents_table(docs), "zstd", compression_level=1, use_dictionary=["source"])
         facts = [self.sources[doc.source] for doc in docs]
