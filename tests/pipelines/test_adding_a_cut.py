@@ -155,6 +155,30 @@ def test_what_does_not_go_together(keys: dict[str, Any], message: str, mine: Pat
         load_recipe(str(mine))
 
 
+@pytest.mark.parametrize(
+    ("there", "here", "message"),
+    [
+        (":count_lines", ":count_line", "sentences: find .*:count_line' given: .* has no attribute 'count_line'"),
+        (
+            "pa.list_(pa.uint64())",
+            "pa.uint64()",
+            r"sentences: column sentences: 0 values of list.* of uint64 are needed",
+        ),
+        ("SentenceParams(LineParams)", "SentenceParams(Params)", "and SentenceParams given, one column"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_runs(
+    there: str, here: str, message: str, mine: Path, tmp_path: Path
+) -> None:
+    code = FILE[1].replace(there, here)
+    assert code != FILE[1]
+    params = "from refinery.transforms.core.params import Params\n"
+    (mine.parent / "sentences.py").write_text(code.replace("import pyarrow as pa\n", f"import pyarrow as pa\n{params}"))
+    with pytest.raises(RecipeError, match=message):
+        refine(mine, tmp_path / "out", workers=0)
+    assert not list((tmp_path / "out").rglob("*.parquet"))
+
+
 def test_a_column_that_is_not_what_it_says_ends_the_run(mine: Path, tmp_path: Path) -> None:
     """Not one document is taken for another: the run says which column has which fault."""
     (mine.parent / "sentences.py").write_text(FILE[1].replace("for doc in docs]", "for doc in docs[1:]]"))

@@ -42,6 +42,8 @@ class Lane:
     module: str = field(default="", compare=False)  # "module:NAME" of a user's own
 
     def __post_init__(self) -> None:
+        if wrong := [stage.name for stage in (*self.clean, *self.dedup) if stage.by_place]:
+            raise ValueError(f"lane {self.name}: stage {wrong[0]!r} before phase 3 given, it cuts what phase 2 finds")
         for what, names in (
             ("stage", [stage.name for stage in self.stages]),
             ("section", [stage.key for stage in self.stages if stage.key]),

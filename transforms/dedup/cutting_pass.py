@@ -161,9 +161,13 @@ class CuttingPass(ComparingStage[P]):
             raise ValueError(f"stage {self.name}: no note {self.cuts.note!r} given, the text that says what is cut")
 
     def transform(self, params: Any, compared: Compared) -> Any:
-        """The PTransform that finds what is cut. Imports Beam."""
+        """The PTransform that finds what is cut. Imports Beam. Raises ValueError where `find` names no function."""
         module, _, name = self.find.partition(":")
-        return getattr(import_module(module), name)(self, params, compared)
+        try:
+            make = getattr(import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise ValueError(f"find {self.find!r} given: {error}") from error
+        return make(self, params, compared)
 
 
 def check_together(stages: Sequence[ComparingStage[Any]]) -> None:

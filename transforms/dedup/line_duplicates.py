@@ -249,16 +249,19 @@ class CountLines(beam.PTransform):
 def count_lines(stage: CuttingPass[Any], params: LineParams, compared: Compared) -> CountLines:
     """What finds the units of a text that too many documents share, for a pass that says which unit: its only column
     has a hash of each, of `hash_lines`, and its cuts have the dtype CUT: the number of each, from 0."""
-    (column,) = stage.hashed.columns
-    if stage.cuts.dtype != CUT:
-        raise ValueError(f"stage {stage.name}: cuts of {stage.cuts.dtype} given, {CUT} is needed to find lines")
+    columns = stage.hashed.columns
+    if len(columns) != 1 or stage.cuts.dtype != CUT or not isinstance(params, LineParams):
+        raise ValueError(
+            f"{len(columns)} columns, cuts of {stage.cuts.dtype} and {type(params).__name__} given, "
+            f"one column, cuts of {CUT} and a class derived from LineParams are needed to count lines"
+        )
     return CountLines(
         params,
         compared.sources,
         compared.parts,
         compared.partitions,
         compared.key,
-        column.name,
+        columns[0].name,
         stage.cuts.tag,
         stage.name,
     )
