@@ -136,7 +136,7 @@ def write_parts(folder: Path, texts: Sequence[str]) -> list[tuple[str, int]]:
             domains=["made"] * len(some),
             sizes=[len(doc.text) for doc in some],
             signatures=np.zeros((len(some), 112), np.uint32),
-            anchors=hash_anchors([doc.text for doc in some]),
+            more={"anchors": hash_anchors([doc.text for doc in some])},
         )
         group = max(1, len(some) * GROUP_BYTES // max(GROUP_BYTES, sum(len(doc.text) for doc in some)))
         url = f"{folder}/signatures/part-{number}.parquet"

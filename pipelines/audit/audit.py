@@ -26,7 +26,6 @@ from refinery.pipelines.audit.sample import Buckets, PublishedFile, Row, Sample,
 from refinery.pipelines.audit.takedowns import believed
 from refinery.pipelines.audit.verdict import Verdict
 from refinery.pipelines.corpus.scan import scan
-from refinery.pipelines.tuning.try_document import CUTS, Trial
 from refinery.transforms.core.document import Document, hash64
 from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.core.safe_text import printable
@@ -302,7 +301,7 @@ def reason_differences(run: AuditedRun, verdict: Verdict) -> Iterator[Finding]:
 
 def compared_stages(run: AuditedRun) -> Iterator[AnyStage]:
     """Stages that judge every document by itself, and each that they are given."""
-    cut = any(stage in CUTS for _, stage, _ in Trial(run.recipe, measure=False).stages)
+    cut = bool(run.recipe.cutting())
     for phase in PHASES:
         for stage, _ in run.recipe.active(phase):
             if stage.splits or (phase == "shards" and cut):

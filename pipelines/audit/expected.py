@@ -12,11 +12,12 @@ import orjson
 from refinery.loader.format.manifest import Column
 from refinery.pipelines.audit.recorded import AuditedRun
 from refinery.pipelines.audit.sample import DEAD, KEPT, REJECTED, Row
-from refinery.pipelines.tuning.try_document import CUTS, Step, Trial
+from refinery.pipelines.tuning.try_document import Step, Trial
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import COPIES, Document, RawDocument, content_bytes, content_size, hash64
 from refinery.transforms.core.safe_text import printable
+from refinery.transforms.dedup.cutting_pass import CuttingPass
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import BATCH_SCHEMA
@@ -62,7 +63,7 @@ class Judge:
         self.rejects = run.recipe.rejects
         active = [stage for _, stage, _ in self.trial.stages]
         # Later stages are given texts of which phase 2 has cut what other documents have, too.
-        self.cuts = [stage.name for stage in active if stage in CUTS]
+        self.cuts = [stage.name for stage in active if isinstance(stage, CuttingPass)]
         lane = run.recipe.LANE
         self.late = {stage.name: stage for phase, stage, _ in self.trial.stages if phase == "shards"}
         early = {note.name for stage in lane.clean for note in stage.notes if note.column}

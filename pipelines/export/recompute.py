@@ -149,7 +149,7 @@ class ExportRecomputed(beam.PTransform):
         super().__init__("export")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
-        docs = begin.pipeline | ReadKeptDocuments(self.pairs)  # Document
+        docs = begin.pipeline | ReadKeptDocuments(self.pairs, self.recipe.cuts())  # Document
         for stage, params in self.recipe.active("shards"):
             if stage.output is not EncodedDocument and stage is not TARGET:
                 docs = docs | stage(params, self.recipe.rejects)  # Document

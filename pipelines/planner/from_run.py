@@ -10,9 +10,11 @@ from refinery.pipelines.planner.measured import Measured
 from refinery.pipelines.planner.scenario import Scenario, scenario
 from refinery.pipelines.quantities.quantity import show
 from refinery.pipelines.recipe.recipe import find_lane
+from refinery.transforms.dedup.cutting_pass import CuttingPass
 
 DEDUP = tuple(stage.name for stage in find_lane("web").dedup)
-LINEAR = ("substrings", "lines")  # cut what other documents have, too; their growth is not modelled
+# Cut what other documents have, too; their growth is not modelled.
+LINEAR = tuple(stage.name for stage in find_lane("web").shards if isinstance(stage, CuttingPass))
 MOST_TIMES = 1e9  # the whole over the sample
 
 

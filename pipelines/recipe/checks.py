@@ -7,7 +7,9 @@ from refinery.loader.format.packed import PackedFormat
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.lane import PHASES, AnyStage
-from refinery.transforms.dedup.signatures import word_key
+from refinery.transforms.dedup.cutting_pass import Compared
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import no_key, word_key
 from refinery.transforms.pack.write_packed import packed_format
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import TokenizerInfo, check_tokenizer
@@ -22,6 +24,7 @@ def check_files(recipe: Recipe) -> TokenizerInfo:
     for stage, params in sorted(active, key=lambda found: bool(found[0].uses)):  # what others use is checked first
         check_stage(stage, params)
     check_signature(recipe)
+    check_compared(recipe)
     tokenizer = check_tokenizer(recipe.tokenizer)
     packed_rows(recipe, tokenizer)
     return tokenizer
@@ -33,6 +36,21 @@ def check_signature(recipe: Recipe) -> None:
         word_key(recipe.signature)
     except (ValueError, OSError) as error:
         raise RecipeError(f"signature.{error}") from error
+
+
+def check_compared(recipe: Recipe) -> None:
+    """Raise RecipeError where a stage of deduplication makes other columns than it declares, or its graph cannot be
+    built: phase 1 would run in vain."""
+    for stage, _ in recipe.comparing():
+        try:
+            stage.hashed.made((), recipe.signature)
+        except Exception as error:  # of a user's own code
+            raise RecipeError(f"{stage.key}: {error}") from error
+    for stage, params in recipe.cutting():
+        try:
+            stage.transform(params, Compared((), Parts(1), 1, no_key))
+        except Exception as error:  # of a user's own code
+            raise RecipeError(f"{stage.key}: {error}") from error
 
 
 def packed_rows(recipe: Recipe, tokenizer: TokenizerInfo) -> PackedFormat | None:

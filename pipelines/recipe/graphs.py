@@ -4,14 +4,12 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
 
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
 from refinery.transforms.input_sums.file_read import KIND as READS
 from refinery.transforms.input_sums.file_read import MergeReads
@@ -90,9 +88,8 @@ def clean(
 ) -> None:
     """Phase 1: inputs -> documents/ and signatures/ parts under `work`. digests: as of `apply_stages`."""
     docs = clean_documents(pipeline, recipe, tasks, True, digests)  # Document
-    cutting = recipe.line_dup, recipe.substring_dup, recipe.url_dup, recipe.chunk_copies()
-    hashed = (section is not None for section in cutting)
-    docs | WriteDocuments(work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes, *hashed)
+    hashed = tuple(stage.hashed for stage, _ in recipe.comparing())
+    docs | WriteDocuments(work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes, hashed)
     pipeline | WriteReport(work, report, facts, {**MERGERS, READS: MergeReads}, check)
 
 
@@ -109,19 +106,10 @@ def dedup(
 ) -> None:
     """Phase 2: signatures/ parts (of `list_parts`) -> verdicts/ parts under `work`; reads text only where a
     section asks for it. salt: of `Deduplicate`."""
-    params = DedupParams(
-        recipe.exact_dup,
-        recipe.near_dup,
-        recipe.near_dup_in_source,
-        recipe.line_dup,
-        recipe.substring_dup,
-        recipe.url_dup,
-    )
-    chunks = recipe.chunk_copies()
-    finders = () if chunks is None else (partial(FindChunkCopies, chunks),)
+    params = DedupParams(recipe.exact_dup, recipe.near_dup, recipe.near_dup_in_source, recipe.url_dup, recipe.cutting())
     sources = tuple(source.name for source in recipe.sources)
     method = None if recipe.run.components == "auto" else recipe.run.components
-    decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method, finders, salt)
+    decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method, salt)
     verdicts = pipeline | decide  # (part, serialized verdicts)
     verdicts | WriteVerdicts(work, sources)  # names
     pipeline | WriteReport(work, report, facts, check=check)
@@ -141,7 +129,7 @@ def shards(
 ) -> None:
     """Phase 3: documents and verdicts (of `write_pairs`) -> the lane's files under the job's prefix. digests: as of
     `apply_stages`."""
-    docs = pipeline | ReadKeptDocuments(pairs)  # Document
+    docs = pipeline | ReadKeptDocuments(pairs, recipe.cuts())  # Document
     encoded = apply_stages(docs, recipe, "shards", True, digests)  # EncodedDocument
     recipe.LANE.writer.transform(encoded, job)
     pipeline | WriteRemovals(pairs, removals, job.prefix)  # of `removals` files

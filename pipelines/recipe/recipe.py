@@ -22,9 +22,9 @@ from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Count, Params, Positive, Share, below, nearest
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.stage import Note
-from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams
 from refinery.transforms.dedup.cut_lines import LINES, LineParams
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
+from refinery.transforms.dedup.cutting_pass import ComparingStage, Cuts, CuttingPass, check_together
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SignatureParams
@@ -178,8 +178,6 @@ class Recipe(Params):
         for name in () if isinstance(allowed, bool) else allowed:
             if name not in names:
                 raise ValueError(f"failures.allow_empty: {name!r} given, on or names of sources are allowed")
-        if self.substring_dup is not None and self.chunk_copies() is not None:
-            raise ValueError("chunk_dup: given with substring_dup, which cuts the same text; one of both is allowed")
         if self.reference_corpora and not self.exact_dup:
             raise ValueError("reference_corpora: published corpora given with exact_dup off, they need it on")
         return self
@@ -193,6 +191,8 @@ class Recipe(Params):
             if getattr(self, name) != off:
                 raise ValueError(f"{name}: on given, the lane {lane.name} has no such stage, off is allowed")
         own = self._check_notes()
+        compared = [stage for stage in lane.stages if isinstance(stage, ComparingStage)]
+        check_together([stage for stage in compared if getattr(self, stage.key) is not None])
         for stage in lane.stages:
             params = getattr(self, stage.key) if stage.key else None
             if params is not None and stage.bind is not None:
@@ -228,6 +228,20 @@ class Recipe(Params):
                 params = stage.bind(params, self.notes())
             if params is not None or not stage.key:
                 yield stage, params
+
+    def comparing(self) -> list[tuple[ComparingStage[Any], Any]]:
+        """(stage, its parameters) of the stages that are on and that phase 2 decides by hashes of phase 1. The last
+        one comes first: so signatures/ have always had their columns."""
+        found = [each for phase in ("dedup", "shards") for each in self.active(phase)]
+        return [(stage, params) for stage, params in reversed(found) if isinstance(stage, ComparingStage)]
+
+    def cutting(self) -> tuple[tuple[CuttingPass[Any], Any], ...]:
+        """Those of them that cut parts out of documents."""
+        return tuple((stage, params) for stage, params in self.comparing() if isinstance(stage, CuttingPass))
+
+    def cuts(self) -> tuple[Cuts, ...]:
+        """What they cut."""
+        return tuple(stage.cuts for stage, _ in self.cutting())
 
     def _check_notes(self) -> set[str]:
         """The names of all notes that sources may not give, once they are known to go together."""
@@ -279,11 +293,6 @@ class Recipe(Params):
         names = {note.name for note in (*self.LANE.fields, *noted)}
         asked = (Note(name, str, "a field of records", column=True) for name in self.columns if name not in names)
         return (*self.LANE.fields, *(note for note in noted if note.column), *asked)
-
-    def chunk_copies(self) -> ChunkCopyParams | None:
-        """How copied constructs of source files are cut; None where they are not, or the lane has no such stage."""
-        params: ChunkCopyParams | None = getattr(self, CHUNK_COPIES.key, None)
-        return params
 
     def readers(self) -> list[Reader]:
         """The readers of the formats that its sources name, and of all that its lane reads where one goes by endings,

@@ -22,25 +22,29 @@ def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     )
 
 
-def phase_differences(theirs: Mapping[str, Any], ours: Mapping[str, Any], phase: str, sections: Collection[str]) -> str:
-    """What differs in one phase. sections: of the recipe, as far as they decide its result."""
+def phase_differences(
+    theirs: Mapping[str, Any],
+    ours: Mapping[str, Any],
+    phase: str,
+    sections: Collection[str],
+    hashed: Collection[str] = (),
+) -> str:
+    """What differs in one phase. sections: of the recipe, as far as they decide its result. hashed: those for which
+    phase 1 makes hashes, or not."""
     inputs = input_differences(theirs.get("inputs"), ours["inputs"]) if phase == "clean" else []
     before, after = _mapping(theirs.get("stages")).get(phase), ours["stages"][phase]
-    hashed = (
-        ("line_dup", "substring_dup", "url_dup", "chunk_dup") if phase == "clean" else ()
-    )  # phase 1 makes their hashes or not
-    for section in hashed:
+    for section in hashed if phase == "clean" else ():
         there, here = (bool(_mapping(run.get("recipe")).get(section)) for run in (theirs, ours))
         if there != here:
             inputs.append(f"{section} is {'on' if there else 'off'} there, {'on' if here else 'off'} here")
-    return _joined(
-        [
-            *inputs,
-            *_recipe_differences(theirs, ours, sections),
-            *_stage_differences({phase: before} if before is not None else None, {phase: after}),
-            *_environment_differences(theirs, ours),
-        ]
-    )
+    found = [
+        *inputs,
+        *_recipe_differences(theirs, ours, sections),
+        *_stage_differences({phase: before} if before is not None else None, {phase: after}),
+        *_environment_differences(theirs, ours),
+    ]
+    # The code of a user's own pass decides what earlier phases hash and find for it.
+    return _joined(found or _stage_differences(theirs.get("stages"), ours["stages"]))
 
 
 def _joined(found: Sequence[str]) -> str:

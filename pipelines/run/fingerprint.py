@@ -20,13 +20,11 @@ from refinery.loader.storage.gcs_store import GcsStore
 from refinery.pipelines.inputs_read.published import HASHED_BYTES
 from refinery.pipelines.recipe.params import fingerprint
 from refinery.pipelines.recipe.plain_yaml import RecipeError
-from refinery.pipelines.recipe.recipe import Recipe
-from refinery.transforms.address.normalise import ADDRESS_SCHEME
+from refinery.pipelines.recipe.recipe import SHARED, Recipe
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.core.resources import resource_digest
 from refinery.transforms.core.stage import Sink, Stage
-from refinery.transforms.dedup.chunk_copies.hashes import CHUNK_SCHEME
-from refinery.transforms.dedup.cut_lines import LINE_SCHEME
+from refinery.transforms.dedup.cutting_pass import ComparingStage
 from refinery.transforms.read.sources import READ, ReadTask
 
 SAMPLES = 64
@@ -88,17 +86,12 @@ def describe_phase(recipe: Recipe, phase: str, digest: Callable[[str], str] | No
     if phase == "shards" and (targets := recipe.targets()):
         sections["targets"] = targets
     if phase == "clean":  # it hashes lines or not; which of them are cut is decided later
-        sections["hash_lines"] = recipe.line_dup is not None
-        if recipe.line_dup is not None and recipe.signature.key:  # without one they are what they always were
-            sections["hash_lines"] = LINE_SCHEME
-        if recipe.substring_dup is not None:  # left out where it is off, as in runs before there was such a section
-            sections["hash_anchors"] = True
-        if recipe.url_dup is not None:
-            sections["hash_addresses"] = ADDRESS_SCHEME
-        if recipe.chunk_copies() is not None:
-            sections["hash_constructs"] = CHUNK_SCHEME
-    if phase == "dedup" and (chunks := recipe.chunk_copies()) is not None:
-        sections["chunk_dup"] = chunks.plain()
+        sections |= describe_hashes(recipe)
+    if phase == "dedup":
+        for stage, params in recipe.cutting():
+            sections.setdefault(stage.key, params.plain())
+            if stage.module:
+                sections[f"find_{stage.key}"] = {"name": stage.module, "code": recipe.CODE.digest()}
     corpora = [f"{corpus.prefix.rstrip('/')}/{MANIFEST}" for corpus in recipe.reference_corpora]
     return {
         "stages": list(describe_stages(recipe, phase, digest)),
@@ -106,6 +99,16 @@ def describe_phase(recipe: Recipe, phase: str, digest: Callable[[str], str] | No
         "files": [[path, (digest or file_digest)(path)] for path in corpora if phase == "dedup"],
         **describe_environment(),
     }
+
+
+def describe_hashes(recipe: Recipe) -> dict[str, Any]:
+    """What phase 1 hashes for phase 2, each under `hash_NAME`; of a user's own stage by its code."""
+    everywhere = [stage.hashed for stage in SHARED if isinstance(stage, ComparingStage)]
+    found: dict[str, Any] = {f"hash_{hashed.name}": False for hashed in everywhere if hashed.told_off}
+    for stage, _ in recipe.comparing():
+        own = {"name": stage.module, "code": recipe.CODE.digest()} if stage.module else None
+        found[f"hash_{stage.hashed.name}"] = own or stage.hashed.told(bool(recipe.signature.key))
+    return found
 
 
 def describe_environment() -> dict[str, str]:

@@ -259,8 +259,7 @@ class Refinement:
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         recipe = self.recipe
-        repeats = recipe.line_dup or recipe.substring_dup or recipe.url_dup or recipe.chunk_copies()
-        if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or repeats):
+        if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or recipe.comparing()):
             return {"counters": [], "seconds": {}, "parts": {}, "kept": self._undeduplicated(clean)}
         parts = [(clean.url(part), part["rows"]) for part in clean.parts("signatures")]
         reference_corpora = load_reference_corpora(recipe) if self.reference_corpora is None else self.reference_corpora

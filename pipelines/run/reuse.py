@@ -7,6 +7,7 @@ reports name where the parts are, in one step, so the other run's work location 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from refinery.loader.errors import FormatError
@@ -20,6 +21,7 @@ from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.phases import part_root, read_phase, read_waves, reuse_phase
 from refinery.pipelines.run.prefix import location, work_places
 from refinery.pipelines.run.waves import unread_tasks
+from refinery.transforms.dedup.cutting_pass import ComparingStage
 from refinery.transforms.job.task_list import TaskList, read_task_list, write_task_list
 from refinery.transforms.read.sources import ReadTask
 
@@ -108,7 +110,9 @@ def reusable_phases(reuse: str, recipe: Recipe, identity: Mapping[str, Any]) -> 
             if open_store(other).size(f"{name}.json") is None:
                 yield name, None, "is not finished there"
             else:
-                why = phase_differences(theirs, identity, name, recipe.LANE.sections(name)) if theirs else "another run"
+                hashed = [stage.key for stage in recipe.LANE.stages if isinstance(stage, ComparingStage)]
+                told = partial(phase_differences, theirs, identity, name, recipe.LANE.sections(name), hashed)
+                why = told() if theirs else "another run"
                 yield name, None, f"differs, so it runs again: {why}"
             return
         yield name, phase, ""

@@ -68,13 +68,8 @@ def reinstate(
 
 def _check_cuts(recipe: Recipe) -> None:
     """What is cut out of a document depends on all others; of removed ones phase 2 has not noted it."""
-    for section, on in (
-        ("line_dup", recipe.line_dup),
-        ("substring_dup", recipe.substring_dup),
-        ("chunk_dup", recipe.chunk_copies()),
-    ):
-        if on is not None:
-            raise NotKept(f"the recipe has {section} on, and what would be cut out of it is not known")
+    for stage, _ in recipe.cutting():
+        raise NotKept(f"the recipe has {stage.key} on, and what would be cut out of it is not known")
 
 
 def earlier(store: Store, corpus: SourceCorpus) -> Absent:

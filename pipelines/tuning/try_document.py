@@ -10,13 +10,10 @@ from refinery.pipelines.tuning.measured_rules import Reading, dropped_for, named
 from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, content_size, listing_of
 from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.core.prepared import Prepared, prepare_once
-from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES
-from refinery.transforms.dedup.cut_lines import LINES
-from refinery.transforms.dedup.cut_substrings import SUBSTRINGS
+from refinery.transforms.dedup.cutting_pass import CuttingPass
 from refinery.transforms.filter.language import LANGUAGE
 
 NEEDS_OTHERS = "needs the other documents"
-CUTS = (LINES, SUBSTRINGS, CHUNK_COPIES)  # their judges carry out what phase 2 found
 
 
 @dataclass(frozen=True)
@@ -74,8 +71,9 @@ class Trial:
         for phase, stage, params in self.stages:
             if phase not in phases:
                 continue
-            if stage.judge is None or stage in CUTS:
-                if phase == "dedup" or stage in CUTS:
+            cuts = isinstance(stage, CuttingPass)  # its judge carries out what phase 2 found
+            if stage.judge is None or cuts:
+                if phase == "dedup" or cuts:
                     yield Step(Decision(stage.name, NEEDS_OTHERS), stage, doc, doc)
                 continue
             decision, after = self._decide(stage, params, doc)

@@ -41,7 +41,7 @@ from tests.sampling import one_commit_in_four
 
 PAGE = (ROOT / "docs" / "extending.md").read_text()
 SECTION = PAGE[PAGE.index("## A reader") :]
-CODE, TEST = re.findall(r"```python\n(.*?)```", SECTION, re.S)
+CODE, TEST = re.findall(r"```python\n(.*?)```", SECTION, re.S)[:2]
 LINE = re.search(r"^sources: .*$", SECTION, re.M)
 BLOCK = re.search(r"```text\n(.*?)```", SECTION, re.S)
 POINT = re.search(r'^mbox = "(.*)"$', SECTION, re.M)

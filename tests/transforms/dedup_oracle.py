@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.storage.store import size_and_crc32c
-from refinery.transforms.address.normalise import address_hash, normalise_address
+from refinery.transforms.address.normalise import normalise_address
 from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams, sketches
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
+from refinery.transforms.dedup.stages import URL_DUPLICATES
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.job.report import merge_records
@@ -42,8 +43,7 @@ def write_parts(folder: Path, layout: Sequence[Sequence[Document]], group: int =
             domains=[DOMAINS[d.source] for d in docs],
             sizes=[len(d.text.encode()) for d in docs],
             signatures=compute_signatures([d.text for d in docs], SIGNATURE),
-            addresses=[address_hash(d.url) for d in docs],
-            dates=[seconds_of_date(d.meta.get("date", "")) for d in docs],
+            more=URL_DUPLICATES.hashed.made(docs, SIGNATURE),
         )
         path = f"{folder}/signatures/part-{number}.parquet"
         pq.write_table(table, path, compression="none", row_group_size=group)

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import Document, text_bytes
 from refinery.transforms.dedup.components.find import Method
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.signatures import compute_signatures, signature_table
-from refinery.transforms.records.rank import RankParams, rank_key, seconds_of_date
+from refinery.transforms.dedup.stages import URL_DUPLICATES
+from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.write.documents import documents_table
 from tests.beam import run_and_collect
 from tests.transforms.dedup_oracle import DOMAINS, PRIORITIES, SIGNATURE, SOURCES
@@ -43,8 +43,7 @@ def write_parts(folder: Path, layout: Sequence[Sequence[Document]], sign: Sign, 
             domains=[DOMAINS[doc.source] for doc in docs],
             sizes=[text_bytes(doc.text) for doc in docs],
             signatures=sign(docs),
-            addresses=[address_hash(doc.url) for doc in docs],
-            dates=[seconds_of_date(doc.meta.get("date", "")) for doc in docs],
+            more=URL_DUPLICATES.hashed.made(docs, SIGNATURE),
         )
         pq.write_table(table, folder / f"signatures/{number}.parquet", compression="none", row_group_size=group)
         pq.write_table(documents_table(list(docs)), folder / f"documents/{number}.parquet", row_group_size=group)

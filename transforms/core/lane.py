@@ -42,6 +42,8 @@ class Lane:
     module: str = field(default="", compare=False)  # "module:NAME" of a user's own
 
     def __post_init__(self) -> None:
+        if wrong := [stage.name for stage in (*self.clean, *self.dedup) if stage.by_place]:
+            raise ValueError(f"lane {self.name}: stage {wrong[0]!r} before phase 3 given, it cuts what phase 2 finds")
         for what, names in (
             ("stage", [stage.name for stage in self.stages]),
             ("section", [stage.key for stage in self.stages if stage.key]),
@@ -87,18 +89,23 @@ class Lane:
             found += [key for key in dict.fromkeys((*used, *(sink.uses if sink else ()))) if key not in before]
         return tuple(key for key in found if phase == PHASES[0] or key not in before)
 
-    def places(self) -> Iterator[str]:
-        """Names of the stages behind which another one may be placed: those that emit documents."""
-        yield from (stage.name for stage in self.clean[1:])
-        yield from [stage.name for stage in self.shards if stage.judge is not None][:-1]  # the last one encodes
+    def places(self, stage: AnyStage | None = None) -> Iterator[str]:
+        """Names of the stages behind which another one, or this one, may be placed: those that emit documents. One that
+        cuts by place is in phase 3, not behind what the lane has behind its own cuts: that may change the text."""
+        emitting = [known for known in self.shards if known.judge is not None][:-1]  # the last one encodes
+        if stage is None or not stage.by_place:
+            yield from (known.name for known in self.clean[1:])
+        elif cuts := [place for place, known in enumerate(emitting, 1) if known.by_place]:
+            emitting = emitting[: cuts[-1]]
+        yield from (known.name for known in emitting)
 
     def insert(self, stage: AnyStage, after: str) -> "Lane":
         """This lane with another stage behind the one named.
 
         Raises ValueError for a place that has no documents to judge, and for a name that is taken.
         """
-        if after not in self.places():
-            raise ValueError(f"after: {after!r} given, {', '.join(self.places())} is allowed")
+        if after not in self.places(stage):
+            raise ValueError(f"after: {after!r} given, {', '.join(self.places(stage))} is allowed")
         phase = "clean" if after in {known.name for known in self.clean} else "shards"
         known = self.phase(phase)
         place = [known.name for known in self.phase(phase)].index(after) + 1

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.params import Params
@@ -154,6 +154,8 @@ class Stage(Generic[P]):
     coder: str = ""
     hint: str = ""  # behind a "cannot be read": which command makes the file
     module: str = field(default="", compare=False)  # "module:NAME" of a user's own
+
+    by_place: ClassVar[bool] = False  # whether it cuts at places of the text that phase 2 saw, before that changes
 
     def __post_init__(self) -> None:
         if not KEBAB.fullmatch(self.name):

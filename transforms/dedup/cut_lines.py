@@ -23,13 +23,15 @@ from pydantic import Field
 
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Count, Params
-from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.dedup.signatures import PUBLIC, character_table
+from refinery.transforms.core.stage import Note, Reason
+from refinery.transforms.dedup.cutting_pass import Cuts, CuttingPass, Hashed, HashedColumn
+from refinery.transforms.dedup.signatures import PUBLIC, SignatureParams, character_table, word_key
 from refinery.transforms.native import lines as kernel
+from refinery.transforms.records.record_batch import CUT, CUTS
 
-LINE_SCHEME = "lines-1/keyed"  # of hashes under a secret
 WORDS_MASK = np.uint64(15)  # the bits of a hash that hold the number of words
 CUT_LINES = "cut_lines"  # meta of a kept document that has lines to cut: their numbers from 0, "3,4,17"
+LINE_CUTS = Cuts(column="cut", note=CUT_LINES, dtype=CUT, tag=CUTS)
 
 
 class LineParams(Params):
@@ -56,11 +58,6 @@ def list_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[Any
         values.append(chunk.values.to_numpy()[places[0] : places[-1]])
         sizes.append(np.diff(places))
     return np.cumsum(np.concatenate(sizes)), np.concatenate(values)
-
-
-def number_list(numbers: Iterable[int]) -> str:
-    """Line numbers as `meta[CUT_LINES]` holds them."""
-    return ",".join(map(str, numbers))
 
 
 def cut_text(text: str, numbers: Iterable[int]) -> str:
@@ -106,35 +103,12 @@ def cut_lines(doc: Document, params: LineParams) -> Document | Drop:
     """
     if CUT_LINES not in doc.meta:
         return doc
-    numbers = [int(number) for number in str(doc.meta[CUT_LINES]).split(",")]
+    numbers = [number for (number,) in LINE_CUTS.read(doc.meta)]
     text = cut_text(doc.text, numbers)
     if len(text) < params.min_chars or not text:
         return Drop("too-little-left")
     meta = {key: value for key, value in doc.meta.items() if key != CUT_LINES}
     return replace(doc, text=text, meta={**meta, "lines_cut": len(set(numbers))})
-
-
-LINES = Stage(
-    name="lines",
-    version=1,
-    summary="Cut lines out that deduplication found in too many documents.",
-    params=LineParams,
-    section="line_dup",
-    on=False,
-    judge=cut_lines,
-    notes=(
-        Note(CUT_LINES, str, "numbers of the lines to cut, until they are cut"),
-        Note("lines_cut", int, "lines that were cut out", counts=True),
-    ),
-    reasons=(
-        Reason(
-            "too-little-left",
-            "without its frequent lines the text has fewer than `min_chars` characters",
-            "raise `max_documents` if it cuts good lines",
-            "Wenzek et al. 2020, section 3.1; Grattafiori et al. 2024, section 3.1.1",
-        ),
-    ),
-)
 
 
 def hash_lines(texts: Sequence[str], key: bytes = PUBLIC) -> pa.ListArray:
@@ -151,6 +125,42 @@ def hash_lines(texts: Sequence[str], key: bytes = PUBLIC) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values))
 
 
+def line_column(docs: Sequence[Document], signature: SignatureParams) -> pa.ListArray:
+    """`hash_lines` of documents, under the secret of `signature`."""
+    return hash_lines([doc.text for doc in docs], word_key(signature))
+
+
 def word_counts(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Words of the lines with these hashes, capped at 15; 0 for a line without any."""
     return hashes & WORDS_MASK
+
+
+LINES = CuttingPass(
+    name="lines",
+    version=1,
+    summary="Cut lines out that deduplication found in too many documents.",
+    params=LineParams,
+    section="line_dup",
+    on=False,
+    judge=cut_lines,
+    hashed=Hashed(
+        name="lines",
+        columns=(HashedColumn("lines", pa.list_(pa.uint64()), line_column),),
+        keyed_scheme="lines-1/keyed",
+        told_off=True,
+    ),
+    find="refinery.transforms.dedup.line_duplicates:count_lines",
+    cuts=LINE_CUTS,
+    notes=(
+        Note(CUT_LINES, str, "numbers of the lines to cut, until they are cut"),
+        Note("lines_cut", int, "lines that were cut out", counts=True),
+    ),
+    reasons=(
+        Reason(
+            "too-little-left",
+            "without its frequent lines the text has fewer than `min_chars` characters",
+            "raise `max_documents` if it cuts good lines",
+            "Wenzek et al. 2020, section 3.1; Grattafiori et al. 2024, section 3.1.1",
+        ),
+    ),
+)

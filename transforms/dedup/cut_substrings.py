@@ -6,21 +6,26 @@ substring_duplicates.py finds them, this stage removes them.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import pyarrow as pa
 from pydantic import Field
 
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Count, Params, Share
-from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.dedup.cut_lines import CUT_LINES, cut_text, number_list
-from refinery.transforms.dedup.substring_hashes import MAX_WORDS, SPAN_WORDS
+from refinery.transforms.core.stage import Note, Reason
+from refinery.transforms.dedup.cut_lines import CUT_LINES, LINE_CUTS, cut_text
+from refinery.transforms.dedup.cutting_pass import Cuts, CuttingPass, Hashed, HashedColumn
+from refinery.transforms.dedup.signatures import SignatureParams
+from refinery.transforms.dedup.substring_hashes import MAX_WORDS, SPAN_WORDS, hash_anchors
+from refinery.transforms.records.record_batch import SPAN, SPANS
 
 # meta of a kept document with repeated text: its spans in characters, "120-980,1400-2200"
 CUT_SUBSTRINGS = "cut_substrings"
+SPAN_CUTS = Cuts(column="cut_spans", note=CUT_SUBSTRINGS, dtype=SPAN, tag=SPANS)
 AFTER = re.compile(r"[^\w\s]*[^\S\n]*")  # what goes with the last word of a span: punctuation, then space
 
 Spans = Sequence[tuple[int, int]]
@@ -41,17 +46,13 @@ class SubstringParams(Params):
     """with `cut`, a document that lost text and has fewer characters left is dropped: `too-little-left`"""
 
 
-def span_list(spans: Iterable[tuple[int, int]]) -> str:
-    """Spans as `meta[CUT_SUBSTRINGS]` holds them."""
-    return ",".join(f"{begin}-{end}" for begin, end in spans)
-
-
-def parse_spans(listed: str, length: int) -> Spans:
-    """What `span_list` wrote. Raises ValueError unless they ascend within a text of `length` characters."""
-    spans = [(int(begin), int(end)) for begin, end in (span.split("-") for span in listed.split(","))]
+def noted_spans(meta: Mapping[str, Any], length: int) -> Spans:
+    """The spans that a document's meta notes. Raises ValueError unless they ascend within a text of `length`
+    characters."""
+    spans = [(begin, end) for begin, end in SPAN_CUTS.read(meta)]
     edges = [0, *(edge for span in spans for edge in span), length]
     if any(after < before for before, after in pairwise(edges)):
-        raise ValueError(f"spans {listed[:100]} are to be cut out of a text of {length} characters")
+        raise ValueError(f"spans {meta[CUT_SUBSTRINGS][:100]} are to be cut out of a text of {length} characters")
     return spans
 
 
@@ -92,15 +93,15 @@ def cut_substrings(doc: Document, params: SubstringParams) -> Document | Drop:
     """
     if CUT_SUBSTRINGS not in doc.meta:
         return doc
-    spans = parse_spans(str(doc.meta[CUT_SUBSTRINGS]), len(doc.text))
+    spans = noted_spans(doc.meta, len(doc.text))
     chars = sum(end - begin for begin, end in spans)
     meta = {key: value for key, value in doc.meta.items() if key != CUT_SUBSTRINGS}
     if params.action == "drop":
         return Drop("mostly-repeated") if chars > params.max_share * len(doc.text) else replace(doc, meta=meta)
     text, emptied = empty_spans(doc.text, spans)
     if CUT_LINES in meta:
-        listed = [int(number) for number in str(meta[CUT_LINES]).split(",")]
-        meta[CUT_LINES] = number_list(sorted({*listed, *emptied}))
+        listed = [number for (number,) in LINE_CUTS.read(meta)]
+        meta[CUT_LINES] = LINE_CUTS.noted(sorted({*listed, *emptied}))
     else:
         text = cut_text(text, emptied)
     if len(text) < params.min_chars or not text:
@@ -108,7 +109,12 @@ def cut_substrings(doc: Document, params: SubstringParams) -> Document | Drop:
     return replace(doc, text=text, meta={**meta, "chars_cut": chars})
 
 
-SUBSTRINGS = Stage(
+def anchor_column(docs: Sequence[Document], signature: SignatureParams) -> pa.ListArray:
+    """`hash_anchors` of documents; anchors are never keyed."""
+    return hash_anchors([doc.text for doc in docs])
+
+
+SUBSTRINGS = CuttingPass(
     name="substrings",
     version=1,
     summary="Cut text out that another document has word for word, or drop documents that are mostly such text.",
@@ -116,6 +122,10 @@ SUBSTRINGS = Stage(
     section="substring_dup",
     on=False,
     judge=cut_substrings,
+    hashed=Hashed(name="anchors", columns=(HashedColumn("anchors", pa.list_(pa.uint64()), anchor_column),)),
+    find="refinery.transforms.dedup.substring_duplicates:find_substrings",
+    cuts=SPAN_CUTS,
+    keeps=(CUT_LINES,),  # line breaks stay where lines are to be cut
     notes=(
         Note(CUT_SUBSTRINGS, str, "spans of characters to cut, until they are cut"),
         Note("chars_cut", int, "characters of repeated text that were cut out", counts=True),

@@ -1,7 +1,7 @@
 """Deduplication as one transform: signatures/ parts in, one record batch of verdicts per part out.
 
     parts -> captures of addresses -> identities -> exact copies -> band hashes -> buckets -> sketches -> links
-          -> components -> members -> verified removals -> lines and substrings of the kept documents -> cuts
+          -> components -> members -> verified removals -> what passes cut out of the kept documents
           -> verdicts
 
 Every arrow is a shuffle of record batches (transforms/records/record_batch.py). The result depends on the documents
@@ -10,7 +10,7 @@ alone: not on the runner, the bundles, the order of elements, or how documents a
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -21,8 +21,7 @@ import orjson
 
 from refinery.transforms.core.memory import family_bytes, with_memory
 from refinery.transforms.dedup.components.find import FindComponents, Method, choose_method
-from refinery.transforms.dedup.cut_lines import LineParams
-from refinery.transforms.dedup.cut_substrings import SubstringParams
+from refinery.transforms.dedup.cutting_pass import Compared, CuttingPass
 from refinery.transforms.dedup.exact_duplicates import (
     capture_batches,
     capture_removals,
@@ -31,7 +30,6 @@ from refinery.transforms.dedup.exact_duplicates import (
     keep_first,
 )
 from refinery.transforms.dedup.exact_jaccard import VerifyExactly
-from refinery.transforms.dedup.line_duplicates import CountLines
 from refinery.transforms.dedup.near_duplicates import (
     ANY_SOURCE,
     BUCKET_BYTES,
@@ -49,9 +47,8 @@ from refinery.transforms.dedup.reference_corpora import (
     number_parts,
     reference_id_batches,
 )
-from refinery.transforms.dedup.signatures import Key, SignatureParams, compare_key
+from refinery.transforms.dedup.signatures import SignatureParams, compare_key
 from refinery.transforms.dedup.stages import UrlDupParams
-from refinery.transforms.dedup.substring_duplicates import FindSubstrings
 from refinery.transforms.dedup.verdicts import STAGES
 from refinery.transforms.dedup.verify_similarity import member_batches, verify_batches
 from refinery.transforms.dedup.write_verdicts import AssembleVerdicts, WriteVerdicts
@@ -86,16 +83,14 @@ class DedupParams:
     null. urls: before all, keep one capture of every address, or null.
 
     in_source: before that, the same within each source: source -> parameters, "*" for all others; null leaves a source
-    out. lines: cut lines that too many of the kept documents share, or null. substrings: cut text
-    that a better one of them has word for word, or null.
+    out. cutting: passes that look for what is cut out of the kept documents, each with its parameters.
     """
 
     exact: bool = True
     near: NearParams | None = field(default_factory=NearParams)
     in_source: Mapping[str, NearParams | None] = field(default_factory=lambda: MappingProxyType({}))
-    lines: LineParams | None = None
-    substrings: SubstringParams | None = None
     urls: UrlDupParams | None = None
+    cutting: tuple[tuple[CuttingPass[Any], Any], ...] = ()
 
     def scopes(self, sources: Sequence[str]) -> Iterator[tuple[Scope, NearParams]]:
         """The passes over near duplicates, in order; sources with the same parameters share one."""
@@ -154,19 +149,14 @@ def _listing(line: bytes) -> KeyedBatch:
     return 0, line
 
 
-Finder = Callable[[Parts, int, Key], beam.PTransform]
-
-
 @dataclass
 class Deduplicate(beam.PTransform):
     """Decide which documents of these signatures/ parts are kept: -> (number of the part, serialized verdicts).
 
     sources: names of all sources. lists: of `list_parts`. partitions: keys of each shuffle (bands times as many for
     sketches, a quarter of that for band hashes); about one per 250,000 documents keeps a key's rows below 25 MB.
-    components: how links become components, null chooses by the number of documents; the answer is the same. finders:
-    what else looks for text to cut in kept documents: parts, partitions and key -> a transform as `FindSubstrings` is,
-    which may not be on beside it. salt: for the key of comparisons where signatures have no secret (`compare_key`): who
-    writes a text may not know it.
+    components: how links become components, null chooses by the number of documents; the answer is the same. salt: for
+    the key of comparisons where signatures have no secret (`compare_key`): who writes a text may not know it.
     Raises ValueError when the bands do not fit the signatures, for parameters of an unknown source, and for
     reference corpora without exact removal.
     """
@@ -177,7 +167,6 @@ class Deduplicate(beam.PTransform):
     lists: PartLists
     partitions: int = 1
     components: Method | None = None
-    finders: tuple[Finder, ...] = ()
     salt: str = ""
 
     def __post_init__(self) -> None:
@@ -223,14 +212,12 @@ class Deduplicate(beam.PTransform):
             decided += tuple(decided) | remove
         before = tuple(decided)
         key = partial(compare_key, self.signature, self.salt)
-        if self.params.lines is not None:
-            decided.append(before | CountLines(self.params.lines, sources, numbered, self.partitions, key))
-        if self.params.substrings is not None:
-            decided.append(before | FindSubstrings(self.params.substrings, numbered, self.partitions, key))
-        decided += [before | find(numbered, self.partitions, key) for find in self.finders]
-        grouped = tuple(decided) | Exchange("by part")  # (part, header, removals, copies, cuts, spans)
+        compared = Compared(sources, numbered, self.partitions, key)
+        decided += [before | stage.transform(params, compared) for stage, params in self.params.cutting]
+        grouped = tuple(decided) | Exchange("by part")  # (part, header, removals, copies, cuts)
         scopes = (*SCOPES, *(f"reference:{name}" for name in self.lists.corpora))
-        return grouped | AssembleVerdicts(sources, scopes, tuple(stages), numbered)  # (part, serialized verdicts)
+        cuts = tuple(stage.cuts for stage, _ in self.params.cutting)
+        return grouped | AssembleVerdicts(sources, scopes, tuple(stages), numbered, cuts)  # (part, serialized verdicts)
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """Lines that too many documents share: counted by hash, reported by position. Texts are not read.
 
+The same for other units of text (sentences, paragraphs) whose hashes phase 1 has in a column: `count_lines`.
+
     part -> its distinct lines, each with the number of documents that have it -> sums by hash -> lines above the limit,
     back to every part that has them -> their positions in the documents
 
@@ -19,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refinery.transforms.dedup.cut_lines import LineParams, list_values, word_counts
+from refinery.transforms.dedup.cutting_pass import Compared, CuttingPass
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, name_codes, no_key, read_signature_part
 from refinery.transforms.exchange.exchange import Exchange
@@ -68,15 +71,21 @@ def mix_sources(hashes: NDArray[np.uint64], codes: NDArray[np.uint32], sources: 
 
 
 def read_places(
-    url: str, rows: int, alive: NDArray[np.bool_], params: LineParams, sources: tuple[str, ...], key: Key = no_key
+    url: str,
+    rows: int,
+    alive: NDArray[np.bool_],
+    params: LineParams,
+    sources: tuple[str, ...],
+    key: Key = no_key,
+    column: str = "lines",
 ) -> Iterator[Places]:
     """The lines of a part's kept documents that are counted, a row group at a time, in order of rows and lines.
 
     Lines without a word, or with fewer than `min_line_words`, are left out. Memory: one row group.
     """
     by_source = params.scope == "source"
-    for first, table in read_signature_part(url, rows, ("lines", "source") if by_source else ("lines",)):
-        offsets, hashes = list_values(table["lines"])
+    for first, table in read_signature_part(url, rows, (column, "source") if by_source else (column,)):
+        offsets, hashes = list_values(table[column])
         owners = np.repeat(np.arange(table.num_rows), np.diff(offsets))
         chosen = np.flatnonzero((word_counts(hashes) >= params.min_line_words) & alive[first + owners])
         owners, hashes = owners[chosen], hashes[chosen]
@@ -114,6 +123,7 @@ def line_batches(
     parts: Parts,
     partitions: int,
     key: Key = no_key,
+    column: str = "lines",
 ) -> Iterator[KeyedBatch]:
     """A part's header and REMOVAL rows -> its LINE rows by range of hash: the lines that its kept documents have.
 
@@ -123,7 +133,7 @@ def line_batches(
     if parts.is_reference(part):
         return
     url, rows = read_header(batches)
-    places = read_places(url, rows, kept_rows(rows, batches), params, sources, key)
+    places = read_places(url, rows, kept_rows(rows, batches), params, sources, key, column)
     yield from sum_in_lots(part, map(documents_per_line, places), partitions)
 
 
@@ -172,7 +182,13 @@ def hot_batches(key: int, batches: list[bytes], max_documents: int) -> Iterator[
 
 
 def cut_batches(
-    part: int, batches: list[bytes], params: LineParams, sources: tuple[str, ...], key: Key = no_key
+    part: int,
+    batches: list[bytes],
+    params: LineParams,
+    sources: tuple[str, ...],
+    key: Key = no_key,
+    column: str = "lines",
+    tag: int = CUTS,
 ) -> Iterator[KeyedBatch]:
     """A part's header, REMOVAL rows and hot hashes -> CUT rows of its kept documents, in order of rows and lines.
 
@@ -182,13 +198,13 @@ def cut_batches(
     if not len(hot):
         return
     url, rows = read_header(batches)
-    for places in read_places(url, rows, kept_rows(rows, batches), params, sources, key):
+    for places in read_places(url, rows, kept_rows(rows, batches), params, sources, key, column):
         index = np.minimum(np.searchsorted(hot, places.hashes), len(hot) - 1)
         found = np.flatnonzero(hot[index] == places.hashes)
         out = np.empty(len(found), CUT)
         out["locator"] = np.uint64(part << 32) | places.rows[found].astype(np.uint64)
         out["line"] = places.numbers[found]
-        yield from cut(part, CUTS, out)
+        yield from cut(part, tag, out)
 
 
 @dataclass
@@ -196,9 +212,9 @@ class CountLines(beam.PTransform):
     """(headers of parts, removals and copies by part, ...) -> by part, the CUT rows of lines in too many kept
     documents.
 
-    sources: names of all sources, sorted. parts: numbering of the parts; the run's own need their column `lines`.
-    partitions: as in `Deduplicate`; about 500,000 lines a shuffle key where a document has 30. key: of
-    `mix_sources`.
+    sources: names of all sources, sorted. parts: numbering of the parts; the run's own need `column`, a hash of every
+    line. partitions: as in `Deduplicate`; about 500,000 lines a shuffle key where a document has 30. key: of
+    `mix_sources`. tag: kind of the rows that say what is cut. stage: whose time it is.
     """
 
     params: LineParams
@@ -206,19 +222,46 @@ class CountLines(beam.PTransform):
     parts: Parts
     partitions: int
     key: Key = no_key
+    column: str = "lines"
+    tag: int = CUTS
+    stage: str = STAGE
 
     def __post_init__(self) -> None:
-        super().__init__(STAGE)
+        super().__init__(self.stage)
 
     def expand(self, decided: Any) -> beam.PCollection:
         partitions = SPREAD * self.partitions
         common: dict[str, Any] = {"params": self.params, "sources": self.sources, "key": self.key}
+        common["column"] = self.column
         read = partial(line_batches, parts=self.parts, partitions=partitions, **common)
         judge = partial(hot_batches, max_documents=self.params.max_documents)
-        find = partial(cut_batches, **common)
+        find = partial(cut_batches, tag=self.tag, **common)
 
         placed = decided | Exchange("kept")  # (part, header, removals)
-        counted = placed | MapRecordBatches(STAGE, "lines", read, by_part=True)  # (range of hashes, distinct lines)
-        hot = counted | Exchange("by hash") | MapRecordBatches(STAGE, "count", judge)  # (part, hot hashes)
+        counted = placed | MapRecordBatches(
+            self.stage, "lines", read, by_part=True
+        )  # (range of hashes, distinct lines)
+        hot = counted | Exchange("by hash") | MapRecordBatches(self.stage, "count", judge)  # (part, hot hashes)
         wanted = (*decided, hot) | Exchange("by part")
-        return wanted | MapRecordBatches(STAGE, "cuts", find, by_part=True)  # (part, cuts)
+        return wanted | MapRecordBatches(self.stage, "cuts", find, by_part=True)  # (part, cuts)
+
+
+def count_lines(stage: CuttingPass[Any], params: LineParams, compared: Compared) -> CountLines:
+    """What finds the units of a text that too many documents share, for a pass that says which unit: its only column
+    has a hash of each, of `hash_lines`, and its cuts have the dtype CUT: the number of each, from 0."""
+    columns = stage.hashed.columns
+    if len(columns) != 1 or stage.cuts.dtype != CUT or not isinstance(params, LineParams):
+        raise ValueError(
+            f"{len(columns)} columns, cuts of {stage.cuts.dtype} and {type(params).__name__} given, "
+            f"one column, cuts of {CUT} and a class derived from LineParams are needed to count lines"
+        )
+    return CountLines(
+        params,
+        compared.sources,
+        compared.parts,
+        compared.partitions,
+        compared.key,
+        columns[0].name,
+        stage.cuts.tag,
+        stage.name,
+    )

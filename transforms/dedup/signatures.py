@@ -26,9 +26,10 @@ import hashlib
 import hmac
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
+from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -38,7 +39,6 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from refinery.loader.storage.open_store import open_store
-from refinery.transforms.address.normalise import ADDRESS_BYTES
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.part_errors import naming
@@ -160,6 +160,8 @@ def character_table() -> NDArray[np.uint32]:
 
 # --- signatures/ part files -----------------------------------------------------------------------------------------
 
+NO_COLUMNS: Mapping[str, pa.Array] = MappingProxyType({})
+
 
 def signature_table(
     ids: Sequence[bytes],
@@ -168,19 +170,13 @@ def signature_table(
     domains: Sequence[str],
     sizes: Sequence[int],
     signatures: NDArray[np.uint32],
-    lines: pa.ListArray | None = None,
-    anchors: pa.ListArray | None = None,
-    addresses: Sequence[bytes] | None = None,
-    dates: Sequence[int] | None = None,
-    constructs: pa.ListArray | None = None,
+    more: Mapping[str, pa.Array] = NO_COLUMNS,
 ) -> pa.Table:
     """Rows of a signatures/ part, aligned with the documents/ part of the same name. Write it uncompressed.
 
     Columns: id binary(16), rank binary(24), source and domain (dictionary of strings), bytes int64 (UTF-8 size of the
-    text), signature binary(4 * permutations), little-endian; and list<uint64> where they are given, lines
-    (`cut_lines.hash_lines`), anchors (`substring_hashes.hash_anchors`) and constructs
-    (`chunk_copies.hashes.hash_constructs`); where addresses and dates are, address
-    binary(16) (`address_hash`) and date int64 (`seconds_of_date`).
+    text), signature binary(4 * permutations), little-endian; then `more`: what stages that are on have hashed
+    (`cutting_pass.Hashed`).
     """
     count, permutations = signatures.shape
     packed = np.ascontiguousarray(signatures, "<u4")
@@ -195,11 +191,8 @@ def signature_table(
             "signature": pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), count, [None, pa.py_buffer(packed)]),
         }
     )
-    for name, lists in (("lines", lines), ("anchors", anchors), ("constructs", constructs)):
-        table = table if lists is None else table.append_column(name, lists)
-    if addresses is not None and dates is not None:
-        table = table.append_column("address", pa.array(addresses, pa.binary(ADDRESS_BYTES)))
-        table = table.append_column("date", pa.array(dates, pa.int64()))
+    for name, column in more.items():
+        table = table.append_column(name, column)
     return table
 
 

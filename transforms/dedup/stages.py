@@ -1,11 +1,17 @@
 """Deduplication's stages as the funnel counts them; transforms/dedup/deduplicate.py computes all of them at once."""
 
+from collections.abc import Sequence
 from typing import Literal
 
-from refinery.transforms.address.normalise import ADDRESS_SCHEME
-from refinery.transforms.core.document import COPIES
+import pyarrow as pa
+
+from refinery.transforms.address.normalise import ADDRESS_BYTES, ADDRESS_SCHEME, address_hash
+from refinery.transforms.core.document import COPIES, Document
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
+from refinery.transforms.dedup.cutting_pass import ComparingStage, Hashed, HashedColumn
+from refinery.transforms.dedup.signatures import SignatureParams
+from refinery.transforms.records.rank import seconds_of_date
 
 
 class UrlDupParams(Params):
@@ -16,7 +22,17 @@ class UrlDupParams(Params):
     latest, then priority"""
 
 
-URL_DUPLICATES = Stage(
+def address_column(docs: Sequence[Document], signature: SignatureParams) -> pa.Array:
+    """`address_hash` of documents."""
+    return pa.array([address_hash(doc.url) for doc in docs], pa.binary(ADDRESS_BYTES))
+
+
+def date_column(docs: Sequence[Document], signature: SignatureParams) -> pa.Array:
+    """`seconds_of_date` of documents."""
+    return pa.array([seconds_of_date(doc.meta.get("date", "")) for doc in docs], pa.int64())
+
+
+URL_DUPLICATES = ComparingStage(
     name="url-duplicates",
     version=1,
     summary="Keep one capture of every address, whatever the texts.",
@@ -25,6 +41,14 @@ URL_DUPLICATES = Stage(
     on=False,
     libraries=("idna", "numpy"),
     schemes=(ADDRESS_SCHEME,),
+    hashed=Hashed(
+        name="addresses",
+        columns=(
+            HashedColumn("address", pa.binary(ADDRESS_BYTES), address_column),
+            HashedColumn("date", pa.int64(), date_column),
+        ),
+        scheme=ADDRESS_SCHEME,
+    ),
     reasons=(
         Reason(
             "url-duplicate",

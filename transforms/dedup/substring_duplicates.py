@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.cut_lines import list_values
 from refinery.transforms.dedup.cut_substrings import SubstringParams
+from refinery.transforms.dedup.cutting_pass import Compared, CuttingPass
 from refinery.transforms.dedup.exact_jaccard import check_ids, documents_url
 from refinery.transforms.dedup.line_duplicates import LINE, kept_rows, sum_by_hash, sum_in_lots
 from refinery.transforms.dedup.reference_corpora import Parts
@@ -380,3 +381,8 @@ class FindSubstrings(beam.PTransform):
         repeats = met | MapRecordBatches(STAGE, "repeats", repeat_batches)  # (part, repeats)
         found = (*decided, repeated, repeats) | Exchange("of part")
         return found | MapRecordBatches(STAGE, "spans", find, by_part=True)  # (part, spans)
+
+
+def find_substrings(stage: CuttingPass[Any], params: SubstringParams, compared: Compared) -> FindSubstrings:
+    """What `SUBSTRINGS` declares to find them."""
+    return FindSubstrings(params, compared.parts, compared.partitions, compared.key)

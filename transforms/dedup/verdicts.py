@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from refinery.transforms.core.counters import Counters, count_metric
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.live import LIVE
+from refinery.transforms.dedup.cut_lines import LINE_CUTS
+from refinery.transforms.dedup.cut_substrings import SPAN_CUTS
+from refinery.transforms.dedup.cutting_pass import Cuts
 from refinery.transforms.dedup.signatures import name_codes, read_signature_part
 from refinery.transforms.dedup.stages import (
     EXACT_DUPLICATES,
@@ -24,8 +27,6 @@ from refinery.transforms.records.record_batch import (
     COPIES,
     COPY,
     CORPUS,
-    CUT,
-    CUTS,
     EXACT,
     NEAR,
     NEAR_IN_SOURCE,
@@ -33,8 +34,6 @@ from refinery.transforms.records.record_batch import (
     REASONS,
     REMOVAL,
     REMOVALS,
-    SPAN,
-    SPANS,
     URL_DUP,
     Rows,
     add_up,
@@ -44,6 +43,7 @@ from refinery.transforms.records.record_batch import (
     sort_by,
 )
 
+EVERY = (LINE_CUTS, SPAN_CUTS)  # of which verdicts have the columns, whatever is on; those of other passes follow
 NAME = b"part"  # metadata key of serialized verdicts: the name of their part
 
 STAGES = {
@@ -54,7 +54,13 @@ STAGES = {
 }
 
 
-def _schema(source: pa.DataType) -> pa.Schema:
+def all_cuts(cuts: Sequence[Cuts]) -> tuple[Cuts, ...]:
+    """The cuts that verdicts have columns for, where these are looked for."""
+    return tuple(dict.fromkeys((*EVERY, *cuts)))
+
+
+def verdicts_schema(source: pa.DataType, cuts: Sequence[Cuts] = ()) -> pa.Schema:
+    """The columns of verdicts. cuts: that are looked for; what is to be cut out is empty for a removed document."""
     return pa.schema(
         [
             pa.field("removed", pa.bool_(), nullable=False),
@@ -66,15 +72,13 @@ def _schema(source: pa.DataType) -> pa.Schema:
             pa.field("scope", pa.string(), nullable=False),  # "source", "corpus", "reference:…"; "" when kept
             pa.field("copies", pa.uint32(), nullable=False),  # documents it represents, itself included; 0 when removed
             pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed
-            pa.field("cut", pa.list_(pa.uint32()), nullable=False),  # numbers of the lines to be cut out, ascending
-            # characters that other documents have word for word: begin, end, begin, end, …, ascending
-            pa.field("cut_spans", pa.list_(pa.uint32()), nullable=False),
+            *(pa.field(each.column, pa.list_(pa.uint32()), nullable=False) for each in all_cuts(cuts)),
         ]
     )
 
 
-VERDICTS_SCHEMA = _schema(pa.string())
-CODED_SCHEMA = _schema(pa.uint32())  # between the two transforms sources are positions in the list of sources
+VERDICTS_SCHEMA = verdicts_schema(pa.string())
+CODE = pa.uint32()  # between the two transforms sources are positions in the list of sources
 
 
 @dataclass(frozen=True)
@@ -89,9 +93,10 @@ class PartFacts:
 
 
 def part_verdicts(
-    batches: list[bytes], sources: Sequence[str], scopes: Sequence[str]
+    batches: list[bytes], sources: Sequence[str], scopes: Sequence[str], cuts: Sequence[Cuts] = ()
 ) -> tuple[pa.RecordBatch, PartFacts]:
-    """A part's header, REMOVAL, COPY, CUT and SPAN rows -> verdicts of its rows (CODED_SCHEMA), and what counters need.
+    """A part's header, REMOVAL and COPY rows and those of `cuts` -> verdicts of its rows, sources as CODE, and what
+    counters need.
 
     Raises ValueError when a document is removed twice. Memory: about 100 bytes per row of the part.
     """
@@ -123,8 +128,8 @@ def part_verdicts(
         pa.array(scopes, pa.string()).take(pa.array(scope)),
     ]
     copies = _copy_columns(facts, gather(batches, COPIES, COPY))
-    columns = [*removal_columns, *copies, _cut_column(rows, batches), _span_column(rows, batches)]
-    return pa.RecordBatch.from_arrays(columns, schema=CODED_SCHEMA), facts
+    columns = [*removal_columns, *copies, *(cut_column(rows, batches, each) for each in all_cuts(cuts))]
+    return pa.RecordBatch.from_arrays(columns, schema=verdicts_schema(CODE, cuts)), facts
 
 
 def settle_scopes(removals: Rows) -> Rows:
@@ -171,17 +176,11 @@ def _copy_columns(facts: PartFacts, copies: Rows) -> list[pa.Array]:
     return [pa.array(counts.astype(np.uint32)), _lists(row, total["source"], rows)]
 
 
-def _cut_column(rows: int, batches: list[bytes]) -> pa.Array:
-    """cut of every row."""
-    cuts = sort_by(gather(batches, CUTS, CUT), "locator", "line")
-    return _lists(row_of(cuts["locator"]), cuts["line"], rows)
-
-
-def _span_column(rows: int, batches: list[bytes]) -> pa.Array:
-    """cut_spans of every row."""
-    spans = sort_by(gather(batches, SPANS, SPAN), "locator", "begin")
-    edges = np.stack([spans["begin"], spans["end"]], axis=1).reshape(-1)
-    return _lists(np.repeat(row_of(spans["locator"]), 2), edges, rows)
+def cut_column(rows: int, batches: list[bytes], cuts: Cuts) -> pa.Array:
+    """What is cut of every row: the numbers of its rows in batches of that kind, ascending."""
+    found = sort_by(gather(batches, cuts.tag, cuts.dtype), "locator", *cuts.numbers)
+    numbers = np.stack([found[name] for name in cuts.numbers], axis=1).reshape(-1)
+    return _lists(np.repeat(row_of(found["locator"]), len(cuts.numbers)), numbers, rows)
 
 
 def _lists(row: NDArray[np.int64], values: NDArray[np.uint32], rows: int) -> pa.Array:

@@ -12,6 +12,7 @@ import apache_beam as beam
 
 from refinery.loader.storage.store import StorageConflict
 from refinery.transforms.core.counters import work_done
+from refinery.transforms.dedup.cutting_pass import Cuts
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.verdicts import (
     counter_records,
@@ -30,12 +31,18 @@ from refinery.transforms.records.record_batch import (
 
 class _AssembleVerdicts(beam.DoFn):
     def __init__(
-        self, sources: tuple[str, ...], scopes: tuple[str, ...], stages: tuple[int, ...], parts: Parts
+        self,
+        sources: tuple[str, ...],
+        scopes: tuple[str, ...],
+        stages: tuple[int, ...],
+        parts: Parts,
+        cuts: tuple[Cuts, ...],
     ) -> None:
         self.sources = sources
         self.scopes = scopes
         self.stages = stages
         self.parts = parts
+        self.cuts = cuts
 
     def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
         part, batches = element
@@ -43,7 +50,7 @@ class _AssembleVerdicts(beam.DoFn):
             return
         held = list(batches)
         url, rows = read_header(held)
-        batch, facts = part_verdicts(held, self.sources, self.scopes)
+        batch, facts = part_verdicts(held, self.sources, self.scopes, self.cuts)
         yield part, serialize_verdicts(batch, part_name(url))
         for record in counter_records(facts, self.stages, self.sources):
             yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, record)
@@ -53,19 +60,20 @@ class _AssembleVerdicts(beam.DoFn):
 @dataclass
 class AssembleVerdicts(beam.PTransform):
     """Grouped batches of parts -> (part, serialized verdicts): exactly one element per part of the run's own, one
-    verdict per row.
+    verdict per row. cuts: that were looked for.
     """
 
     sources: tuple[str, ...]
     scopes: tuple[str, ...]
     stages: tuple[int, ...]
     parts: Parts
+    cuts: tuple[Cuts, ...] = ()
 
     def __post_init__(self) -> None:
         super().__init__("assemble-verdicts")
 
     def expand(self, parts: beam.PCollection) -> beam.PCollection:
-        dofn = _AssembleVerdicts(self.sources, self.scopes, self.stages, self.parts)
+        dofn = _AssembleVerdicts(self.sources, self.scopes, self.stages, self.parts, self.cuts)
         outputs = with_side_output(parts, "verdicts", beam.ParDo(dofn).with_output_types(tuple[int, bytes]))
         add_side_output(parts.pipeline, outputs[SIDE_OUTPUT])
         return outputs[MAIN]

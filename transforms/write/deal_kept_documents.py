@@ -3,12 +3,13 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import apache_beam as beam
 
 from refinery.transforms.core.document import Document
+from refinery.transforms.dedup.cutting_pass import Cuts
 from refinery.transforms.exchange.exchange import Deal
 from refinery.transforms.job.read_task_list import ReadTaskList
 from refinery.transforms.job.task_list import TaskList
@@ -21,23 +22,26 @@ def list_groups(line: bytes) -> Iterator[bytes]:
         yield b"%d %b" % (group, line)
 
 
-def read_group(line: bytes) -> Iterator[Document]:
-    """The kept documents of a line of `list_groups`."""
+def read_group(line: bytes, cuts: Sequence[Cuts]) -> Iterator[Document]:
+    """The kept documents of a line of `list_groups`, with what is to be cut."""
     group, _, pair = line.partition(b" ")
-    return read_kept_documents(parse_pair(pair), int(group))
+    return read_kept_documents(parse_pair(pair), int(group), cuts)
 
 
 @dataclass
 class ReadKeptDocuments(beam.PTransform):
     """Read the kept documents of every part, spread over the workers by row group, so that a few parts still keep many
     workers busy. pairs: of `write_pairs`; workers list the row groups, of which 100 TB of crawl has millions.
+    cuts: what passes that are on cut, noted in each document.
     """
 
     pairs: TaskList
+    cuts: tuple[Cuts, ...]
 
     def __post_init__(self) -> None:
         super().__init__("kept-documents")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[Document]:
         lines = begin | ReadTaskList(self.pairs) | "groups" >> beam.FlatMap(list_groups).with_output_types(bytes)
-        return lines | Deal("deal groups") | "read" >> beam.FlatMap(read_group).with_output_types(Document)
+        read = beam.FlatMap(read_group, cuts=self.cuts).with_output_types(Document)
+        return lines | Deal("deal groups") | "read" >> read

@@ -13,8 +13,8 @@ from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import COPIES, Document
 from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.part_errors import UnreadablePart, naming
-from refinery.transforms.dedup.cut_lines import CUT_LINES, list_values, number_list
-from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS, span_list
+from refinery.transforms.dedup.cut_lines import list_values
+from refinery.transforms.dedup.cutting_pass import Cuts
 from refinery.transforms.job.task_list import TaskList, write_task_list
 
 BATCH_ROWS = 256
@@ -35,9 +35,9 @@ class PartPair:
     groups: int
 
 
-def read_kept_documents(pair: PartPair, group: int) -> Iterator[Document]:
-    """The kept documents of one row group, in row order; meta gains "copies" (int), "copy_sources" ("a,b"),
-    and CUT_LINES and CUT_SUBSTRINGS for those that have lines or substrings to cut.
+def read_kept_documents(pair: PartPair, group: int, cuts: Sequence[Cuts]) -> Iterator[Document]:
+    """The kept documents of one row group, in row order; meta gains "copies" (int), "copy_sources" ("a,b"), and the
+    note of each of `cuts` that there are of a document.
 
     Raises ValueError when the two files disagree on the number of rows, UnreadablePart when one is damaged. Memory: one
     row group.
@@ -48,7 +48,7 @@ def read_kept_documents(pair: PartPair, group: int) -> Iterator[Document]:
         groups = [documents.metadata.row_group(i).num_rows for i in range(documents.metadata.num_row_groups)]
         row = sum(groups[:group]) - 1
         if pair.verdicts:
-            removed, copies, sources, places, lines, edges, spans = read_verdicts(pair, sum(groups))
+            removed, copies, sources, found = read_verdicts(pair, sum(groups), cuts)
         for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[group]):
             before = row
             columns = [batch.column(name).to_pylist() for name in COLUMNS]
@@ -59,11 +59,9 @@ def read_kept_documents(pair: PartPair, group: int) -> Iterator[Document]:
                 meta = orjson.loads(meta_json)
                 meta[COPIES] = int(copies[row]) if pair.verdicts else 1
                 meta["copy_sources"] = ",".join(sources[row].as_py()) if pair.verdicts else source
-                if pair.verdicts and places[row] < places[row + 1]:
-                    meta[CUT_LINES] = number_list(lines[places[row] : places[row + 1]].tolist())
-                if pair.verdicts and edges[row] < edges[row + 1]:
-                    cuts = spans[edges[row] : edges[row + 1]].tolist()
-                    meta[CUT_SUBSTRINGS] = span_list(zip(cuts[::2], cuts[1::2], strict=True))
+                for each, (places, numbers) in zip(cuts, found, strict=True) if pair.verdicts else ():
+                    if places[row] < places[row + 1]:
+                        meta[each.note] = each.noted(numbers[places[row] : places[row + 1]].tolist())
                 LIVE["kept-documents", "read"] += 1
                 yield Document(id_, text, url, source, origin, position, meta)
             work_done("rows", row - before)
@@ -71,18 +69,19 @@ def read_kept_documents(pair: PartPair, group: int) -> Iterator[Document]:
             raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {group} are missing")
 
 
-def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray, Any, Any, Any, Any]:
-    """removed, copies and sources of every row of the part, and what to cut: offsets by row, and numbers, of lines; the
-    same of edges of spans."""
-    columns = ["removed", "copies", "sources", "cut", "cut_spans"]
+def read_verdicts(
+    pair: PartPair, rows: int, cuts: Sequence[Cuts]
+) -> tuple[Any, Any, pa.ChunkedArray, list[tuple[Any, Any]]]:
+    """removed, copies and sources of every row of the part, and of each of `cuts` its numbers: offsets by row, and
+    all values."""
+    columns = ["removed", "copies", "sources", *(each.column for each in cuts)]
     store = open_store(pair.verdicts_root)
     with store.open(pair.verdicts) as stream, naming(store.url(pair.verdicts)):
         verdicts = pq.read_table(stream, columns=columns, page_checksum_verification=True)
     if verdicts.num_rows != rows:
         raise ValueError(f"{pair.verdicts}: {verdicts.num_rows} verdicts for {rows} documents")
-    places, lines = list_values(verdicts["cut"])
     facts = verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"]
-    return *facts, places, lines, *list_values(verdicts["cut_spans"])
+    return *facts, [list_values(verdicts[each.column]) for each in cuts]
 
 
 def write_pairs(location: str, pairs: Sequence[PartPair]) -> TaskList:

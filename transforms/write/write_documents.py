@@ -17,21 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.storage.full_disk import naming_scratch
-from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import Document, text_bytes
-from refinery.transforms.dedup.chunk_copies.hashes import hash_constructs
-from refinery.transforms.dedup.cut_lines import hash_lines
-from refinery.transforms.dedup.signatures import (
-    SignatureParams,
-    compute_signatures,
-    signature_table,
-    word_key,
-)
-from refinery.transforms.dedup.substring_hashes import hash_anchors
+from refinery.transforms.dedup.cutting_pass import Hashed
+from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
 from refinery.transforms.exchange.records import SIDE_OUTPUT, side_output_record
 from refinery.transforms.exchange.side_outputs import add_side_output, in_global_window, with_side_output
 from refinery.transforms.job.report import publish_part
-from refinery.transforms.records.rank import RankParams, rank_key, seconds_of_date
+from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.write.documents import SourceFacts, documents_table
 
 BATCH_BYTES = 8 << 20  # of text buffered before a row group is written
@@ -73,20 +65,14 @@ class _WriteParts(beam.DoFn):
         rank: RankParams,
         sources: Mapping[str, SourceFacts],
         part_bytes: int,
-        lines: bool,
-        anchors: bool,
-        addresses: bool,
-        constructs: bool,
+        hashed: tuple[Hashed, ...],
     ) -> None:
         self.location = location
         self.signature = signature
         self.rank = rank
         self.sources = dict(sources)
         self.part_bytes = part_bytes
-        self.lines = lines
-        self.anchors = anchors
-        self.addresses = addresses
-        self.constructs = constructs
+        self.hashed = hashed
 
     def start_bundle(self) -> None:
         self.part: _Part | None = None
@@ -117,14 +103,11 @@ class _WriteParts(beam.DoFn):
 
     def _write_batch(self) -> None:
         docs, sizes = self.docs, self.sizes
-        self.part = part = self.part or _Part()
         start = time.perf_counter()
-        texts = [doc.text for doc in docs]
-        values = compute_signatures(texts, self.signature)
-        lines = hash_lines(texts, word_key(self.signature)) if self.lines else None
-        anchors = hash_anchors(texts) if self.anchors else None
-        constructs = hash_constructs(docs) if self.constructs else None
+        values = compute_signatures([doc.text for doc in docs], self.signature)
+        more = {name: made for each in self.hashed for name, made in each.made(docs, self.signature).items()}
         self.seconds["signatures"] += time.perf_counter() - start
+        self.part = part = self.part or _Part()
         start = time.perf_counter()
         part.write("documents", documents_table(docs), "zstd", compression_level=1, use_dictionary=["source"])
         facts = [self.sources[doc.source] for doc in docs]
@@ -135,11 +118,7 @@ class _WriteParts(beam.DoFn):
             domains=[fact.domain for fact in facts],
             sizes=sizes,
             signatures=values,
-            lines=lines,
-            anchors=anchors,
-            addresses=[address_hash(doc.url) for doc in docs] if self.addresses else None,
-            dates=[seconds_of_date(doc.meta.get("date", "")) for doc in docs] if self.addresses else None,
-            constructs=constructs,
+            more=more,
         )
         part.write("signatures", signatures, "none", use_dictionary=["source", "domain"])
         part.rows += len(docs)
@@ -156,10 +135,7 @@ class _WriteParts(beam.DoFn):
 class WriteDocuments(beam.PTransform):
     """Write documents/part-*.parquet and signatures/part-*.parquet under `location`, row-aligned, same part names.
 
-    lines: whether the signatures hold a hash of every line as well, which line_duplicates.py needs; anchors: whether
-    they hold anchors of runs of words, for substring_duplicates.py; addresses: whether they hold hashes of addresses
-    and dates, for exact_duplicates.py; constructs: whether they hold hashes and places of self-contained constructs of
-    source files, for chunk_copies/find.py.
+    hashed: further columns of the signatures, which stages of phase 2 need.
     Memory: about 3 × BATCH_BYTES per worker, whatever the corpus' size.
     """
 
@@ -168,17 +144,13 @@ class WriteDocuments(beam.PTransform):
     rank: RankParams
     sources: Mapping[str, SourceFacts]
     part_bytes: int = PART_BYTES
-    lines: bool = False
-    anchors: bool = False
-    addresses: bool = False
-    constructs: bool = False
+    hashed: tuple[Hashed, ...] = ()
 
     def __post_init__(self) -> None:
         super().__init__("write-documents")
 
     def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection:
-        more = self.lines, self.anchors, self.addresses, self.constructs
-        dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, *more)
+        dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, self.hashed)
         outputs = with_side_output(docs, "parts", beam.ParDo(dofn), main="none")
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         return outputs["none"]

@@ -76,9 +76,9 @@ def test_of_the_files_of_a_stage_those_that_differ() -> None:
 def test_a_phase_is_told_apart_by_its_own_sections() -> None:
     after = {**BEFORE, "recipe": {"a": {"b": [1, 3]}, "c": 1, "line_dup": {}}, "inputs": [file("x"), file("z")]}
     words = "1 input file not there (z); c is None there, 1 here"
-    assert phase_differences(BEFORE, after, "clean", ("c",)) == words
+    assert phase_differences(BEFORE, after, "clean", ("c",), ("line_dup",)) == words
     after["recipe"]["line_dup"] = {"min": 1}
-    assert "line_dup is off there, on here" in phase_differences(BEFORE, after, "clean", ())
+    assert "line_dup is off there, on here" in phase_differences(BEFORE, after, "clean", (), ("line_dup",))
 
 
 def test_what_a_forged_run_says_cannot_steer_a_terminal() -> None:

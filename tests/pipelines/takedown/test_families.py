@@ -27,11 +27,11 @@ from refinery.pipelines.takedown.families import Absent, Compared, PartFiles, fi
 from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.rows import Key
 from refinery.pipelines.verify.verify import verify
-from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import Document, document_id, text_bytes
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import compute_signatures, signature_table
-from refinery.transforms.records.rank import rank_key, seconds_of_date
+from refinery.transforms.dedup.stages import URL_DUPLICATES
+from refinery.transforms.records.rank import rank_key
 from refinery.transforms.write.documents import documents_table
 from tests.pipelines.inputs import corpus_bytes
 from tests.pipelines.takedown.corpora import remove, removed_rows, rows, write_list
@@ -159,8 +159,7 @@ def write_part(folder: Path, records: Iterable[tuple[int, Record]], recipe: Any)
         [facts_of[doc.source].domain for doc in docs],
         [text_bytes(doc.text) for doc in docs],
         compute_signatures([doc.text for doc in docs], recipe.signature),
-        addresses=[address_hash(doc.url) for doc in docs],
-        dates=[seconds_of_date(doc.meta["date"]) for doc in docs],
+        more=URL_DUPLICATES.hashed.made(docs, recipe.signature),
     )
     for name, table in (("documents", documents_table(docs)), ("signatures", signatures)):
         (folder / name).mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,6 @@
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +15,8 @@ from refinery.pipelines.recipe.recipe import recipe_class
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams, cut_chunk_copies, cut_constructs
-from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.chunk_copies.hashes import VALUES, compared_hashes, hash_constructs
-from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
+from refinery.transforms.dedup.cut_substrings import SPAN_CUTS, SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.signatures import (
     SignatureParams,
@@ -70,7 +68,7 @@ def decide(
             domains=[doc.source for doc in docs],
             sizes=[len(doc.text.encode()) for doc in docs],
             signatures=compute_signatures([doc.text for doc in docs], SIGNATURE),
-            constructs=hash_constructs(docs),
+            more={"constructs": hash_constructs(docs)},
         )
         url = f"{folder}/signatures/part-{number}.parquet"
         pq.write_table(table, url, row_group_size=3)
@@ -79,9 +77,8 @@ def decide(
     lists = list_parts(str(folder), parts)
 
     def build(pipeline):
-        find = partial(FindChunkCopies, chunks)
-        chosen = DedupParams(near=None)
-        decided = Deduplicate(chosen, SIGNATURE, ("web",), lists, partitions, finders=(find,), salt="salt")
+        chosen = DedupParams(near=None, cutting=((CHUNK_COPIES, chunks),))
+        decided = Deduplicate(chosen, SIGNATURE, ("web",), lists, partitions, salt="salt")
         packed = pipeline | decided
         packed | WriteVerdicts(str(folder), ("web",))
         return [packed, *take_side_outputs(pipeline)]
@@ -92,7 +89,8 @@ def decide(
 
 def kept_of(folder: str, name: str) -> Iterator[Document]:
     if pq.read_metadata(f"{folder}/documents/{name}").num_rows:
-        yield from read_kept_documents(PartPair(folder, f"documents/{name}", folder, f"verdicts/{name}", 1), 0)
+        pair = PartPair(folder, f"documents/{name}", folder, f"verdicts/{name}", 1)
+        yield from read_kept_documents(pair, 0, (SPAN_CUTS,))
 
 
 @pytest.mark.parametrize(("parts", "partitions"), LAYOUTS)
@@ -161,14 +159,15 @@ def test_a_recipe_has_the_section_where_its_lane_has_the_stage(tmp_path: Path) -
     (tmp_path / "t").write_text("{}")
     off = {"url": None, "language": None, "quality": None, "decontaminate": None, "perplexity": None}
     recipe = recipe_class(replace(WEB, name="tried", shards=stages))(**data, **off)
-    assert recipe.chunk_copies() is None and recipe_class(WEB)(**data).chunk_copies() is None
+    assert recipe.cutting() == recipe_class(WEB)(**data).cutting() == ()
     on = recipe.replace(chunk_dup=ChunkCopyParams())
     other = recipe.replace(chunk_dup=ChunkCopyParams(min_tokens=60))
+    assert on.cutting() == ((CHUNK_COPIES, ChunkCopyParams()),)
     prints = [phase_fingerprints(each, []) for each in (recipe, on, other)]
     assert len({fingerprint(each) for each in prints}) == 3
     assert prints[1]["clean"] == prints[2]["clean"] != prints[0]["clean"]  # which are cut is decided later
     assert prints[1]["dedup"] != prints[2]["dedup"]
-    with pytest.raises(ValueError, match="chunk_dup: given with substring_dup"):
+    with pytest.raises(ValueError, match="substring_dup: on given, the lane tried has no such stage"):
         on.replace(substring_dup=SubstringParams())
 
 

@@ -12,12 +12,12 @@ from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.dedup.cut_lines import (
     CUT_LINES,
+    LINE_CUTS,
     LINES,
     LineParams,
     cut_lines,
     cut_text,
     list_values,
-    number_list,
 )
 from refinery.transforms.exchange.side_outputs import take_side_outputs
 from tests.beam import make_document, run_and_collect
@@ -150,7 +150,9 @@ def test_every_document_is_kept_dropped_or_dead():
 
 
 def test_numbers_as_meta():
-    assert number_list([0, 3, 17]) == "0,3,17"
+    assert LINE_CUTS.noted([0, 3, 17]) == "0,3,17"
+    assert LINE_CUTS.read({CUT_LINES: "0,3,17"}) == [(0,), (3,), (17,)]
+    assert LINE_CUTS.read({}) == []
 
 
 def test_lists_of_any_layout():

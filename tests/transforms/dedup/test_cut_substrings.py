@@ -7,11 +7,11 @@ from refinery.transforms.core.params import ParamsError
 from refinery.transforms.dedup.cut_lines import CUT_LINES, LineParams, cut_lines
 from refinery.transforms.dedup.cut_substrings import (
     CUT_SUBSTRINGS,
+    SPAN_CUTS,
     SubstringParams,
     cut_substrings,
     empty_spans,
-    parse_spans,
-    span_list,
+    noted_spans,
 )
 from tests.beam import make_document
 
@@ -24,8 +24,8 @@ def marked(text: str, *cuts: str, **meta: str):
     for part in cuts:
         begin = text.index(part, last)
         last = begin + len(part)
-        spans.append((begin, last))
-    return make_document(text, "f", source="web", meta={"kept": "x", CUT_SUBSTRINGS: span_list(spans), **meta})
+        spans += [begin, last]
+    return make_document(text, "f", source="web", meta={"kept": "x", CUT_SUBSTRINGS: SPAN_CUTS.noted(spans), **meta})
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,15 @@ def test_line_breaks_and_all_other_words_stay(text, edges):
 @pytest.mark.parametrize("listed", ["5-9", "3-2", "0-2,1-3", "x", "1", "-1-3", "1-2,"])
 def test_wrong_spans_are_refused(listed):
     with pytest.raises(ValueError):
-        parse_spans(listed, 4)
+        noted_spans({CUT_SUBSTRINGS: listed}, 4)
 
 
 @given(st.lists(st.integers(0, 50), max_size=8))
 def test_spans_round_trip(edges):
     edges.sort()
+    numbers = edges[: len(edges) // 2 * 2]
     spans = list(zip(edges[::2], edges[1::2], strict=False))
-    if spans:
-        assert parse_spans(span_list(spans), 50) == spans
+    assert noted_spans({CUT_SUBSTRINGS: SPAN_CUTS.noted(numbers)}, 50) == spans
 
 
 @pytest.mark.parametrize("key", [{"min_words": 49}, {"action": "keep"}, {"max_share": 1.5}, {"min_chars": -1}])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.resources import key_id
 from refinery.transforms.dedup.cut_lines import hash_lines, word_counts
-from refinery.transforms.dedup.cut_substrings import SubstringParams
+from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.line_duplicates import mix_sources
 from refinery.transforms.dedup.signatures import SignatureParams, run_key, word_key
@@ -112,7 +112,7 @@ def cut_pages(folder: Path, pages: list[Document], salt: str) -> int:
     lists = list_parts(str(folder), write_parts(folder, [pages]))
 
     def decide(pipeline: beam.Pipeline) -> list[beam.PCollection]:
-        chosen = DedupParams(near=None, substrings=SubstringParams())
+        chosen = DedupParams(near=None, cutting=((SUBSTRINGS, SubstringParams()),))
         pipeline | Deduplicate(chosen, SIGNATURE, SOURCES, lists, salt=salt) | WriteVerdicts(str(folder), SOURCES)
         return take_side_outputs(pipeline)
 

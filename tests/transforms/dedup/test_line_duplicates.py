@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document
 from refinery.transforms.dedup import line_duplicates
+from refinery.transforms.dedup.cut_lines import LINE_CUTS, LineParams, cut_text, hash_lines
 from refinery.transforms.dedup.cut_lines import LINES as CUT_STAGE
-from refinery.transforms.dedup.cut_lines import LineParams, cut_text, hash_lines
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.line_duplicates import (
     LINE,
@@ -87,7 +87,7 @@ def write_parts(folder: Path, layout: Layout, group: int = 3) -> list[tuple[str,
             domains=[doc.source for doc in docs],
             sizes=[len(text.encode()) for text in texts],
             signatures=compute_signatures(texts, SIGNATURE),
-            lines=hash_lines(texts),
+            more={"lines": hash_lines(texts)},
         )
         url = f"{folder}/signatures/part-{number}.parquet"
         pq.write_table(table, url, row_group_size=group, write_page_checksum=True)
@@ -337,7 +337,8 @@ def test_parts_are_written_with_lines_only_on_demand(tmp_path):
 
         def build(pipeline, folder=folder, lines=lines):
             written = pipeline | beam.Create(docs).with_output_types(Document)
-            written | WriteDocuments(str(folder), SIGNATURE, RankParams(), facts, lines=lines)
+            hashed = (CUT_STAGE.hashed,) if lines else ()
+            written | WriteDocuments(str(folder), SIGNATURE, RankParams(), facts, hashed=hashed)
             return take_side_outputs(pipeline)
 
         run_and_collect(build)
@@ -358,7 +359,9 @@ def test_frequent_lines_leave_the_kept_documents(tmp_path, parts):
     lists = list_parts(str(tmp_path), write_parts(tmp_path, layout, group=20))
 
     def decide(pipeline):
-        verdicts = pipeline | Deduplicate(DedupParams(near=None, lines=params), SIGNATURE, SOURCES, lists)
+        verdicts = pipeline | Deduplicate(
+            DedupParams(near=None, cutting=((CUT_STAGE, params),)), SIGNATURE, SOURCES, lists
+        )
         verdicts | WriteVerdicts(str(tmp_path), SOURCES)
         return take_side_outputs(pipeline)
 
@@ -368,7 +371,7 @@ def test_frequent_lines_leave_the_kept_documents(tmp_path, parts):
         for n, groups in enumerate(-(-len(part) // 20) for part in layout)
     ]
     listed = write_pairs(str(tmp_path), pairs)
-    (kept,) = run_and_collect(lambda pipeline: [pipeline | ReadKeptDocuments(listed) | CUT_STAGE(params)])
+    (kept,) = run_and_collect(lambda pipeline: [pipeline | ReadKeptDocuments(listed, (LINE_CUTS,)) | CUT_STAGE(params)])
 
     first = {doc.id: doc for doc in docs}
     by_id = {origin: doc.id for doc in docs for origin in [doc.origin]}

@@ -93,8 +93,7 @@ def write_parts(folder: Path, layout: Layout, group: int = 3) -> list[tuple[str,
             domains=[doc.source for doc in docs],
             sizes=[len(text.encode()) for text in texts],
             signatures=compute_signatures(texts, SIGNATURE),
-            lines=hash_lines(texts),
-            anchors=hash_anchors(texts),
+            more={"lines": hash_lines(texts), "anchors": hash_anchors(texts)},
         )
         url = f"{folder}/signatures/part-{number}.parquet"
         pq.write_table(table, url, row_group_size=group, write_page_checksum=True)
@@ -336,7 +335,7 @@ def test_repeats_leave_the_kept_documents(tmp_path, parts, partitions, salt):
     lists = list_parts(str(tmp_path), write_parts(tmp_path, layout, group=20))
 
     def decide(pipeline):
-        chosen = DedupParams(near=None, lines=LineParams(), substrings=params)
+        chosen = DedupParams(near=None, cutting=((CUT_LINES_STAGE, LineParams()), (SUBSTRINGS, params)))
         verdicts = pipeline | Deduplicate(chosen, SIGNATURE, SOURCES, lists, partitions, salt=salt)
         verdicts | WriteVerdicts(str(tmp_path), SOURCES)
         return take_side_outputs(pipeline)
@@ -349,7 +348,8 @@ def test_repeats_leave_the_kept_documents(tmp_path, parts, partitions, salt):
     listed = write_pairs(str(tmp_path), pairs)
 
     def build(pipeline):
-        return [pipeline | ReadKeptDocuments(listed) | SUBSTRINGS(params) | CUT_LINES_STAGE(LineParams())]
+        cuts = (CUT_LINES_STAGE.cuts, SUBSTRINGS.cuts)
+        return [pipeline | ReadKeptDocuments(listed, cuts) | SUBSTRINGS(params) | CUT_LINES_STAGE(LineParams())]
 
     (kept,) = run_and_collect(build)
     best: dict[bytes, Document] = {}

@@ -15,7 +15,7 @@ def test_a_part_is_one_line_and_every_row_group_is_read_once(tmp_path: Path) -> 
     assert len(lines) == len(layout)
     groups = [list(list_groups(line)) for line in lines]
     assert [len(found) for found in groups] == [3, 1, 0]
-    read = [doc.id for found in groups for line in found for doc in read_group(line)]
+    read = [doc.id for found in groups for line in found for doc in read_group(line, ())]
     assert read == [row["id"] for rows in layout for row in rows if not row["removed"]]
     assert 0 < len(read) < 10
 

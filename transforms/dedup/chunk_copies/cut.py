@@ -7,12 +7,15 @@ them out; preambles, signatures, members and comments are never looked at alone.
 from dataclasses import replace
 from typing import Annotated
 
+import pyarrow as pa
 from pydantic import Field
 
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Count, Params
-from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS, Spans, parse_spans
+from refinery.transforms.core.stage import Note, Reason
+from refinery.transforms.dedup.chunk_copies.hashes import CHUNK_SCHEME, construct_column
+from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS, SPAN_CUTS, Spans, noted_spans
+from refinery.transforms.dedup.cutting_pass import CuttingPass, Hashed, HashedColumn
 
 
 class ChunkCopyParams(Params):
@@ -53,7 +56,7 @@ def cut_chunk_copies(doc: Document, params: ChunkCopyParams) -> Document | Drop:
     """
     if CUT_SUBSTRINGS not in doc.meta:
         return doc
-    spans = parse_spans(str(doc.meta[CUT_SUBSTRINGS]), len(doc.text))
+    spans = noted_spans(doc.meta, len(doc.text))
     text = cut_constructs(doc.text, spans)
     if len(text) < params.min_chars or not text:
         return Drop("too-little-left")
@@ -62,7 +65,7 @@ def cut_chunk_copies(doc: Document, params: ChunkCopyParams) -> Document | Drop:
     return replace(doc, text=text, meta={**meta, "chunks_cut": len(spans), "chars_cut": chars})
 
 
-CHUNK_COPIES = Stage(
+CHUNK_COPIES = CuttingPass(
     name="chunk-copies",
     version=1,
     summary="Cut functions, classes and types out of source files that a file of better rank has, too.",
@@ -70,6 +73,13 @@ CHUNK_COPIES = Stage(
     section="chunk_dup",
     on=False,
     judge=cut_chunk_copies,
+    hashed=Hashed(
+        name="constructs",
+        columns=(HashedColumn("constructs", pa.list_(pa.uint64()), construct_column),),
+        scheme=CHUNK_SCHEME,
+    ),
+    find="refinery.transforms.dedup.chunk_copies.find:find_chunk_copies",
+    cuts=SPAN_CUTS,
     notes=(
         Note(CUT_SUBSTRINGS, str, "spans of characters to cut, until they are cut"),
         Note("chunks_cut", int, "copied functions, classes and types that were cut out", column=True),

@@ -23,6 +23,7 @@ from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.chunk_copies.cut import ChunkCopyParams
 from refinery.transforms.dedup.chunk_copies.hashes import PLACE, TOKENS, VALUES, compared_hashes
 from refinery.transforms.dedup.cut_lines import list_values
+from refinery.transforms.dedup.cutting_pass import Compared, CuttingPass
 from refinery.transforms.dedup.line_duplicates import kept_rows, sum_by_hash, sum_in_lots
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
@@ -192,3 +193,8 @@ class FindChunkCopies(beam.PTransform):
         winners = met | MapRecordBatches(STAGE, "winners", winner_batches)  # (part, where each stays)
         found = (*decided, winners) | Exchange("of part")
         return found | MapRecordBatches(STAGE, "spans", find, by_part=True)  # (part, spans)
+
+
+def find_chunk_copies(stage: CuttingPass[Any], params: ChunkCopyParams, compared: Compared) -> FindChunkCopies:
+    """What `CHUNK_COPIES` declares to find them."""
+    return FindChunkCopies(params, compared.parts, compared.partitions, compared.key)
