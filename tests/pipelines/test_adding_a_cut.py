@@ -13,7 +13,7 @@ import yaml
 
 from refinery.loader.corpus.corpus import Corpus
 from refinery.pipelines import refine
-from refinery.pipelines.commands.command_line import execute
+from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.run.fingerprint import phase_fingerprints

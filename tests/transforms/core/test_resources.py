@@ -50,9 +50,8 @@ def test_reading(folder: str) -> None:
 
 
 def test_other_kinds_of_places_are_refused_by_name() -> None:
-    with pytest.raises(
-        OSError, match=r"^ftp://host/a\.txt: a local file, gs://…, s3://…, https://…, hf://… are allowed"
-    ):
+    allowed = "a local file, gs://…, s3://…, https://…, hf://… are allowed"
+    with pytest.raises(OSError, match=rf"^ftp://host/a\.txt: {allowed}"):
         read_resource("ftp://host/a.txt")
 
 
