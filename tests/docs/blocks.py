@@ -36,6 +36,7 @@ PYTHON_ELSEWHERE = {
     ("extending.md", '"""Mailboxes'): "tests/pipelines/test_adding_a_reader.py",
     ("extending.md", '"""The reader of mailboxes'): "tests/pipelines/test_adding_a_reader.py",
     ("extending.md", '"""Sentences that'): "tests/pipelines/test_adding_a_cut.py",
+    ("extending.md", '"""The cut of sentences'): "tests/pipelines/test_adding_a_cut.py",
     ("architecture.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
 }
 
