@@ -145,6 +145,19 @@ def test_another_threshold_repeats_phases_2_and_3_alone(mine: Path, tmp_path: Pa
     assert all(changed[phase] != after[phase] for phase in after)
 
 
+def test_a_takedown_knows_that_others_would_be_cut_again(mine: Path, tmp_path: Path) -> None:
+    """A copy in another source does not come back: what is cut out of it depends on all documents."""
+    with (mine.parent / "1.jsonl").open("a") as file:
+        file.write(json.dumps({"text": page(0), "id": "copy"}) + "\n")
+    change(mine, sources=[{"name": f"s{at}", "paths": [f"{tmp_path}/{at}.jsonl"], "id_field": "id"} for at in range(2)])
+    refine(mine, tmp_path / "old", workers=0)
+    run("remove", tmp_path / "old", "--output", tmp_path / "new", "--workers", 0, "--source", "s0", "--recipe", mine)
+    assert execute(["verify", str(tmp_path / "new"), "--against", str(tmp_path / "old")]) == 0
+    proof = json.loads((tmp_path / "new" / "takedowns/00001/removal.json").read_text())
+    (reason,) = proof["duplicates"]["not_reinstated"]
+    assert reason == "the recipe has sentences on, and what would be cut out of it is not known"
+
+
 @pytest.mark.parametrize(
     "keys, message",
     [
