@@ -3,13 +3,17 @@
 import re
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from refinery.loader.format.packed import PackedFormat
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.dedup.cutting_pass import Compared
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import no_key, word_key
+from refinery.transforms.dedup.signatures import no_key, signature_table, word_key
+from refinery.transforms.dedup.verdicts import verdicts_schema
 from refinery.transforms.pack.write_packed import packed_format
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import TokenizerInfo, check_tokenizer
@@ -39,15 +43,17 @@ def check_signature(recipe: Recipe) -> None:
 
 
 def check_compared(recipe: Recipe) -> None:
-    """Raise RecipeError where a stage of deduplication makes other columns than it declares, or its graph cannot be
-    built: phase 1 would run in vain."""
+    """Raise RecipeError where a stage of deduplication makes other columns than it declares, or ones that others have,
+    or its graph cannot be built: phase 1 would run in vain."""
+    none = np.empty((0, recipe.signature.permutations), np.uint32)
     for stage, _ in recipe.comparing():
         try:
-            stage.hashed.made((), recipe.signature)
+            signature_table([], [], [], [], [], none, stage.hashed.made((), recipe.signature))
         except Exception as error:  # of a user's own code
             raise RecipeError(f"{stage.key}: {error}") from error
     for stage, params in recipe.cutting():
         try:
+            verdicts_schema(pa.string(), (stage.cuts,))
             stage.transform(params, Compared((), Parts(1), 1, no_key))
         except Exception as error:  # of a user's own code
             raise RecipeError(f"{stage.key}: {error}") from error

@@ -11,7 +11,8 @@
 pytest finds their tests by name; nothing here imports it. See docs/extending.md.
 """
 
+from refinery.testing.cuts import CutTests
 from refinery.testing.exports import ExportTests
 from refinery.testing.readers import ReaderTests
 
-__all__ = ["ExportTests", "ReaderTests"]
+__all__ = ["CutTests", "ExportTests", "ReaderTests"]

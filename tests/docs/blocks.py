@@ -39,6 +39,7 @@ PYTHON_ELSEWHERE = {
     ("extending.md", '"""The format keeps'): "tests/pipelines/test_adding_an_export.py",
     ("extending.md", '"""`refinery largest-shards`'): "tests/pipelines/cli/test_adding_a_command.py",
     ("extending.md", '"""Sentences that'): "tests/pipelines/test_adding_a_cut.py",
+    ("extending.md", '"""The cut of sentences'): "tests/pipelines/test_adding_a_cut.py",
     ("architecture.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,9 +24,9 @@ from tests.pipelines.small_runs import OFF, text_of
 
 PAGE = (ROOT / "docs" / "extending.md").read_text()
 SECTION = PAGE[PAGE.index("## A cut") :]
-FILE = re.search(r"```python\n(.*?)```", SECTION, re.S)
+CODE, TEST = re.findall(r"```python\n(.*?)```", SECTION, re.S)[:2]
 LINE = re.search(r"^stages: .*$", SECTION, re.M)
-assert FILE and LINE
+assert LINE
 
 SHARED = "Sign up for our newsletter today!"
 PAGES, STUBS = 60, 3
@@ -48,7 +49,7 @@ def left_of(text: str) -> str:
 @pytest.fixture
 def mine(tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A user's own folder: the cut beside a recipe, and a file of pages."""
-    (tmp_path / "sentences.py").write_text(FILE[1])
+    (tmp_path / "sentences.py").write_text(CODE)
     texts = [*map(page, range(PAGES)), *(f"{SHARED} Stub {number}." for number in range(STUBS))]
     texts += ["Nothing is shared in here. " + text_of(at) for at in range(3)]
     rows = [json.dumps({"text": text, "id": str(at)}) + "\n" for at, text in enumerate(texts)]
@@ -120,6 +121,13 @@ def test_the_steps_on_every_runner_here(mine: Path, tmp_path: Path, capsys: pyte
     assert re.search(r"sentences\s+needs the other documents", capsys.readouterr().out)
 
 
+def test_its_test_passes(mine: Path) -> None:
+    (mine.parent / "test_sentences.py").write_text(TEST)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(mine.parent / "test_sentences.py")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=mine.parent, timeout=240)
+    assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout
+
+
 def test_another_threshold_repeats_phases_2_and_3_alone(mine: Path, tmp_path: Path) -> None:
     before = phase_fingerprints(load_recipe(str(mine)), [])
     refine(mine, tmp_path / "first", workers=0)
@@ -131,10 +139,23 @@ def test_another_threshold_repeats_phases_2_and_3_alone(mine: Path, tmp_path: Pa
     assert {number: found[number] for number in range(PAGES)} == {n: (page(n), 0) for n in range(PAGES)}
     assert len(found) == PAGES + STUBS + 3
 
-    (mine.parent / "sentences.py").write_text(FILE[1] + "\n# another comment\n")
+    (mine.parent / "sentences.py").write_text(CODE + "\n# another comment\n")
     sys.modules.pop("sentences")
     changed = phase_fingerprints(load_recipe(str(mine)), [])
     assert all(changed[phase] != after[phase] for phase in after)
+
+
+def test_a_takedown_knows_that_others_would_be_cut_again(mine: Path, tmp_path: Path) -> None:
+    """A copy in another source does not come back: what is cut out of it depends on all documents."""
+    with (mine.parent / "1.jsonl").open("a") as file:
+        file.write(json.dumps({"text": page(0), "id": "copy"}) + "\n")
+    change(mine, sources=[{"name": f"s{at}", "paths": [f"{tmp_path}/{at}.jsonl"], "id_field": "id"} for at in range(2)])
+    refine(mine, tmp_path / "old", workers=0)
+    run("remove", tmp_path / "old", "--output", tmp_path / "new", "--workers", 0, "--source", "s0", "--recipe", mine)
+    assert execute(["verify", str(tmp_path / "new"), "--against", str(tmp_path / "old")]) == 0
+    proof = json.loads((tmp_path / "new" / "takedowns/00001/removal.json").read_text())
+    (reason,) = proof["duplicates"]["not_reinstated"]
+    assert reason == "the recipe has sentences on, and what would be cut out of it is not known"
 
 
 @pytest.mark.parametrize(
@@ -170,8 +191,8 @@ def test_what_does_not_go_together(keys: dict[str, Any], message: str, mine: Pat
 def test_what_cannot_work_is_said_before_anything_runs(
     there: str, here: str, message: str, mine: Path, tmp_path: Path
 ) -> None:
-    code = FILE[1].replace(there, here)
-    assert code != FILE[1]
+    code = CODE.replace(there, here)
+    assert code != CODE
     params = "from refinery.transforms.core.params import Params\n"
     (mine.parent / "sentences.py").write_text(code.replace("import pyarrow as pa\n", f"import pyarrow as pa\n{params}"))
     with pytest.raises(RecipeError, match=message):
@@ -181,7 +202,7 @@ def test_what_cannot_work_is_said_before_anything_runs(
 
 def test_a_column_that_is_not_what_it_says_ends_the_run(mine: Path, tmp_path: Path) -> None:
     """Not one document is taken for another: the run says which column has which fault."""
-    (mine.parent / "sentences.py").write_text(FILE[1].replace("for doc in docs]", "for doc in docs[1:]]"))
+    (mine.parent / "sentences.py").write_text(CODE.replace("for doc in docs]", "for doc in docs[1:]]"))
     with pytest.raises(Exception, match=r"column sentences: \d+ values of list<item: uint64> with 0 nulls made"):
         refine(mine, tmp_path / "out", workers=0)
     assert not (tmp_path / "out" / "manifest.json").exists()

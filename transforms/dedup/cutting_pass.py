@@ -82,10 +82,10 @@ class Hashed:
 class Cuts:
     """What phase 2 found to be cut, on its way to the document.
 
-    tag, dtype: kind and rows of its record batches. A row is `locator` (uint64) and the numbers (uint32) that say what
-    of the document is cut: that of a line, or begin and end of a span. column: of verdicts/, list<uint32>: the numbers
-    of all rows of a document, ascending. note: of a kept document that has any, until they are cut: the numbers of a
-    row joined by "-", rows by ",": "3,4,17" and "120-980,1400-2200".
+    tag, dtype: kind (OWN_TAG to 255 for passes from elsewhere) and rows of its record batches. A row is `locator`
+    (uint64) and the numbers (uint32) that say what of the document is cut: that of a line, or begin and end of a span.
+    column: of verdicts/, list<uint32>: the numbers of all rows of a document, ascending. note: of a kept document that
+    has any, until they are cut: the numbers of a row joined by "-", rows by ",": "3,4,17" and "120-980,1400-2200".
     """
 
     column: str
@@ -183,8 +183,5 @@ def check_together(stages: Sequence[ComparingStage[Any]]) -> None:
             raise ValueError(
                 f"{other.key}: given with {one.key}, which changes the text before it cuts; one of both is allowed"
             )
-        for what in ("tag", "column"):
-            if getattr(one.cuts, what) == getattr(other.cuts, what):
-                raise ValueError(
-                    f"{other.key}: given with {one.key}, whose cuts have the {what} {getattr(one.cuts, what)!r}, too"
-                )
+        if one.cuts.tag == other.cuts.tag or one.cuts.column == other.cuts.column:
+            raise ValueError(f"{other.key}: given with {one.key}, whose cuts have the same tag or column")

@@ -176,7 +176,7 @@ def signature_table(
 
     Columns: id binary(16), rank binary(24), source and domain (dictionary of strings), bytes int64 (UTF-8 size of the
     text), signature binary(4 * permutations), little-endian; then `more`: what stages that are on have hashed
-    (`cutting_pass.Hashed`).
+    (`cutting_pass.Hashed`). Raises ValueError for one with the name of a column before it.
     """
     count, permutations = signatures.shape
     packed = np.ascontiguousarray(signatures, "<u4")
@@ -192,6 +192,8 @@ def signature_table(
         }
     )
     for name, column in more.items():
+        if name in table.column_names:
+            raise ValueError(f"column {name}: signatures/ have another column of that name")
         table = table.append_column(name, column)
     return table
 

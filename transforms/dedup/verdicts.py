@@ -14,7 +14,7 @@ from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.live import LIVE
 from refinery.transforms.dedup.cut_lines import LINE_CUTS
 from refinery.transforms.dedup.cut_substrings import SPAN_CUTS
-from refinery.transforms.dedup.cutting_pass import Cuts
+from refinery.transforms.dedup.cutting_pass import OWN_TAG, Cuts
 from refinery.transforms.dedup.signatures import name_codes, read_signature_part
 from refinery.transforms.dedup.stages import (
     EXACT_DUPLICATES,
@@ -54,31 +54,41 @@ STAGES = {
 }
 
 
+def _facts(source: pa.DataType) -> list[pa.Field]:
+    return [
+        pa.field("removed", pa.bool_(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),  # one of REASONS
+        pa.field("kept_id", pa.binary(ID_BYTES)),  # id of the document kept instead; null when kept
+        pa.field("similarity", pa.float32()),  # estimated Jaccard with that document, 0 if not compared; null when kept
+        pa.field("scope", pa.string(), nullable=False),  # "source", "corpus", "reference:…"; "" when kept
+        pa.field("copies", pa.uint32(), nullable=False),  # documents it represents, itself included; 0 when removed
+        pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed
+    ]
+
+
 def all_cuts(cuts: Sequence[Cuts]) -> tuple[Cuts, ...]:
-    """The cuts that verdicts have columns for, where these are looked for."""
-    return tuple(dict.fromkeys((*EVERY, *cuts)))
+    """The cuts that verdicts have columns for, where these are looked for. Raises ValueError where columns or kinds of
+    record batches would not tell them from one another, or from what else verdicts are made of."""
+    found = tuple(dict.fromkeys((*EVERY, *cuts)))
+    columns = [*(field.name for field in _facts(CODE)), *(each.column for each in found)]
+    tags = [each.tag for each in found]
+    for each in found:
+        if columns.count(each.column) > 1:
+            raise ValueError(f"cuts {each.column}: another column of verdicts/ has that name")
+        if tags.count(each.tag) > 1 or (each.tag < OWN_TAG and each not in EVERY):
+            allowed = f"{OWN_TAG} to 255 is allowed"
+            raise ValueError(f"cuts {each.column}: tag {each.tag} given, which other record batches have; {allowed}")
+    return found
 
 
 def verdicts_schema(source: pa.DataType, cuts: Sequence[Cuts] = ()) -> pa.Schema:
     """The columns of verdicts. cuts: that are looked for; what is to be cut out is empty for a removed document."""
-    return pa.schema(
-        [
-            pa.field("removed", pa.bool_(), nullable=False),
-            pa.field("reason", pa.string(), nullable=False),  # one of REASONS
-            pa.field("kept_id", pa.binary(ID_BYTES)),  # id of the document kept instead; null when kept
-            pa.field(
-                "similarity", pa.float32()
-            ),  # estimated Jaccard with that document, 0 if not compared; null when kept
-            pa.field("scope", pa.string(), nullable=False),  # "source", "corpus", "reference:…"; "" when kept
-            pa.field("copies", pa.uint32(), nullable=False),  # documents it represents, itself included; 0 when removed
-            pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed
-            *(pa.field(each.column, pa.list_(pa.uint32()), nullable=False) for each in all_cuts(cuts)),
-        ]
-    )
+    listed = (pa.field(each.column, pa.list_(pa.uint32()), nullable=False) for each in all_cuts(cuts))
+    return pa.schema([*_facts(source), *listed])
 
 
-VERDICTS_SCHEMA = verdicts_schema(pa.string())
 CODE = pa.uint32()  # between the two transforms sources are positions in the list of sources
+VERDICTS_SCHEMA = verdicts_schema(pa.string())
 
 
 @dataclass(frozen=True)

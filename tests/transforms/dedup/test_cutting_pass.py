@@ -26,10 +26,10 @@ from refinery.transforms.dedup.cutting_pass import (
     check_together,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import SignatureParams, no_key
+from refinery.transforms.dedup.signatures import SignatureParams, no_key, signature_table
 from refinery.transforms.dedup.stages import URL_DUPLICATES
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA, cut_column, verdicts_schema
-from refinery.transforms.records.record_batch import CUT, SPAN, cut
+from refinery.transforms.records.record_batch import CUT, REMOVALS, SPAN, cut
 from tests.beam import make_document
 
 SIGNATURE = SignatureParams()
@@ -83,11 +83,11 @@ def test_ours_go_together_as_they_stand_in_their_lanes() -> None:
         ((LINES, own(hashed=LINES.hashed)), "own: given with line_dup, which has a column 'lines', too"),
         (
             (own(keeps=("cut_lines",), cuts=replace(OWN_CUTS, tag=LINE_CUTS.tag)), LINES),
-            f"line_dup: given with own, whose cuts have the tag {LINE_CUTS.tag}, too",
+            "line_dup: given with own, whose cuts have the same tag or column",
         ),
         (
             (own(keeps=("cut_lines",), cuts=replace(OWN_CUTS, column="cut")), LINES),
-            "line_dup: given with own, whose cuts have the column 'cut', too",
+            "line_dup: given with own, whose cuts have the same tag or column",
         ),
     ],
 )
@@ -172,6 +172,25 @@ def test_cuts_come_to_the_document_as_they_were_found(found: list[list[tuple[int
 def test_verdicts_have_the_columns_of_passes_from_elsewhere_behind_ours() -> None:
     assert VERDICTS_SCHEMA.names[-2:] == ["cut", "cut_spans"]
     assert verdicts_schema(pa.string(), (LINE_CUTS, OWN_CUTS)).names == [*VERDICTS_SCHEMA.names, "own"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"column": "cut"}, "cuts cut: another column of verdicts/ has that name"),
+        ({"column": "removed"}, "cuts removed: another column of verdicts/ has that name"),
+        ({"tag": LINE_CUTS.tag}, f"cuts .*: tag {LINE_CUTS.tag} given, which other record batches have"),
+        ({"tag": REMOVALS}, f"cuts own: tag {REMOVALS} given, which other record batches have; 128 to 255 is allowed"),
+    ],
+)
+def test_verdicts_tell_cuts_apart(changes: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        verdicts_schema(pa.string(), (replace(OWN_CUTS, **changes),))
+
+
+def test_a_column_that_signatures_have_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^column rank: signatures/ have another column of that name$"):
+        signature_table([], [], [], [], [], np.empty((0, 4), np.uint32), {"rank": pa.array([], pa.uint64())})
 
 
 def test_a_pass_stands_where_the_text_is_still_the_same() -> None:
