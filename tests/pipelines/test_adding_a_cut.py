@@ -121,6 +121,61 @@ def test_the_steps_on_every_runner_here(mine: Path, tmp_path: Path, capsys: pyte
     assert re.search(r"sentences\s+needs the other documents", capsys.readouterr().out)
 
 
+OWN_FIND = '''
+
+def keep_first(part, batches, params, column, tag):
+    """Of a part's header and REMOVAL rows, a row for every sentence that an earlier kept document of the part has."""
+    url, rows = read_header(batches)
+    seen = set()
+    alive = kept_rows(rows, batches)
+    for first, table in read_signature_part(url, rows, (column,)):
+        for row, hashes in enumerate(table[column].to_pylist(), first):
+            if not alive[row]:
+                continue
+            found = [at for at, value in enumerate(hashes) if value & 15 >= params.min_line_words and value in seen]
+            seen.update(hashes)
+            out = np.empty(len(found), CUT)
+            out["locator"], out["line"] = part << 32 | row, found
+            yield from cut(part, tag, out)
+
+
+class KeepFirst(beam.PTransform):
+    def __init__(self, keep):
+        super().__init__("sentences")
+        self.keep = keep
+
+    def expand(self, decided):
+        return decided | Exchange("kept") | MapRecordBatches("sentences", "repeats", self.keep, by_part=True)
+
+
+def find_sentences(stage, params, compared):
+    column = stage.hashed.columns[0].name
+    return KeepFirst(partial(keep_first, params=params, column=column, tag=stage.cuts.tag))
+'''
+OWN_IMPORTS = """from functools import partial
+import apache_beam as beam
+import numpy as np
+from refinery.transforms.dedup.line_duplicates import kept_rows
+from refinery.transforms.dedup.signatures import read_signature_part
+from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.records.map_record_batches import MapRecordBatches
+from refinery.transforms.records.record_batch import cut, read_header
+"""
+
+
+def test_a_search_of_ones_own(mine: Path, tmp_path: Path) -> None:
+    """`find` names a function beside the recipe: here the first document of a part keeps a sentence, others lose it."""
+    code = CODE.replace("refinery.transforms.dedup.line_duplicates:count_lines", "sentences:find_sentences")
+    code = code.replace("import pyarrow as pa\n", f"import pyarrow as pa\n{OWN_IMPORTS}")
+    (mine.parent / "sentences.py").write_text(code + OWN_FIND)
+    run("refine", mine, "--output", tmp_path / "out", "--workers", 1)
+    parts = len(list((tmp_path / "out").rglob("verdicts/part-*.parquet")))
+    found = contents(mine, tmp_path / "out")
+    whole = [number for number in range(PAGES) if found[number] == (page(number), 0)]
+    cut = [number for number in range(PAGES) if found[number] == (left_of(page(number)), 1)]
+    assert len(whole) == parts > 0 and len(cut) == PAGES - parts
+
+
 def test_its_test_passes(mine: Path) -> None:
     (mine.parent / "test_sentences.py").write_text(TEST)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(mine.parent / "test_sentences.py")]
