@@ -31,6 +31,7 @@ WHOLE = ("refinery/pipelines", "refinery/transforms")
 LAUNCHER = (
     "refinery/pipelines/checks/against.py",
     "refinery/pipelines/cli/",
+    "refinery/pipelines/corpus/view.py",
     "refinery/pipelines/export/distribution.py",
     "refinery/pipelines/mix/",
 )

@@ -32,7 +32,19 @@ from tests.sampling import one_commit_in_four
 
 # Of loader/ only what writes and reads the format, rows packed by best fit with their kernel, and headers that all
 # kernels share; the rest is for training.
-STORAGE = {"arguments", "aws", "errors", "format", "native", "order", "packing", "parquet", "storage", "takedown"}
+STORAGE = {
+    "arguments",
+    "aws",
+    "corpus",
+    "errors",
+    "format",
+    "native",
+    "order",
+    "packing",
+    "parquet",
+    "storage",
+    "takedown",
+}
 
 # A user's own stage, in a module and in a package; it reads a published corpus, so the loader's stream comes along.
 OWN = {
