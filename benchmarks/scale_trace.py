@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.trace_shards import counting
-from refinery.loader.format.manifest import read_manifest
-from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.corpus.published import PublishedCorpus
 from refinery.pipelines.tracing.answers import Missing, Query
 from refinery.pipelines.tracing.trace_documents import trace
 from refinery.transforms.lookup.entries import (
@@ -113,10 +112,10 @@ def ask(root: str, numbers: list[int]) -> None:
     for name, queries in questions:
         with counting() as counted:
             began = time.perf_counter()
-            manifest = read_manifest(open_store(root))
-            manifest.load()
+            corpus = PublishedCorpus(root)
+            corpus.manifest.load()
             opened = time.perf_counter()
-            answers = trace(root, queries, manifest=manifest).answers
+            answers = trace(root, queries, corpus=corpus).answers
             done = time.perf_counter()
         for query, answer in answers:
             if isinstance(answer, Missing) != query.value.startswith(NOWHERE):

@@ -18,8 +18,7 @@ from typing import Any, BinaryIO
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from refinery.loader.format.manifest import read_manifest
-from refinery.loader.storage.open_store import open_store
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.storage.store import LocalStore
 from refinery.pipelines.looking.draw import draw_kept
 from refinery.pipelines.looking.texts import Texts
@@ -96,10 +95,12 @@ def main() -> None:
 
 def measure(root: str, shards: int) -> None:
     """Print a row of a table for each question."""
-    manifest = read_manifest(open_store(root))
-    drawn = next(draw_kept(open_store(root), manifest, 1, 1))
-    size = open_store(root).size("manifest.json")
-    print(f"{shards:,} shards, {manifest.totals['documents']:,} documents, a manifest of {size:,} bytes\n")
+    corpus = Corpus(root)
+    drawn = next(draw_kept(corpus, 1, 1))
+    print(
+        f"{shards:,} shards, {corpus.manifest.totals['documents']:,} documents, a manifest of "
+        f"{corpus.manifest_bytes:,} bytes\n"
+    )
     print("| question | files opened | bytes read, the manifest's left out | seconds |\n| --- | --- | --- | --- |")
 
     def ask(*queries: Query) -> Callable[[], object]:
@@ -107,12 +108,12 @@ def measure(root: str, shards: int) -> None:
 
     def show() -> object:
         texts = Texts(root)
-        (_, answer), *_ = trace(root, [Query("id", drawn.doc.id)], manifest=texts.manifest).answers
+        (_, answer), *_ = trace(root, [Query("id", drawn.doc.id)], corpus=texts.corpus).answers
         return texts.kept(answer) if isinstance(answer, Kept) else None
 
     def sample() -> object:
         texts = Texts(root)
-        return [texts.kept(kept).text for kept in draw_kept(texts.store, texts.manifest, 20, 0)]
+        return [texts.kept(kept).text for kept in draw_kept(texts.corpus, 20, 0)]
 
     token = Query("token", f"{drawn.shard}:{drawn.token_offset + 3}")
     text = Texts(root).kept(drawn).text
