@@ -128,7 +128,7 @@ def measure(root: str, shards: int) -> None:
         start = time.perf_counter()
         with counting() as counted:
             question()
-        seconds, read = time.perf_counter() - start, counted.bytes - (size or 0)
+        seconds, read = time.perf_counter() - start, counted.bytes - corpus.manifest_bytes
         print(f"| {name} | {len(counted.files):,} | {max(read, 0):,} | {seconds:.1f} |")
 
 
