@@ -31,8 +31,9 @@ PYTHON_ELSEWHERE = {
     ("frameworks.md", ""): "needs PyTorch: tests/frameworks does what it shows",
     ("beam-data-loss.md", ""): "loses data: 2 GB through a runner that holds them six times",
     ("volunteers.md", ""): "tests/pipelines/export/test_distribution.py",
-    ("architecture.md", '"""Documents that are mostly digits'): "tests/pipelines/test_adding_a_stage.py",
-    ("architecture.md", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
+    ("extending.md", '"""Documents that are mostly digits'): "tests/pipelines/test_adding_a_stage.py",
+    ("extending.md", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
+    ("extending.md", '"""How long sentences'): "tests/pipelines/test_adding_a_column.py",
     ("extending.md", '"""Mailboxes'): "tests/pipelines/test_adding_a_reader.py",
     ("extending.md", '"""The reader of mailboxes'): "tests/pipelines/test_adding_a_reader.py",
     ("extending.md", '"""Arrow'): "tests/pipelines/test_adding_an_export.py",
@@ -40,7 +41,7 @@ PYTHON_ELSEWHERE = {
     ("extending.md", '"""`refinery largest-shards`'): "tests/pipelines/cli/test_adding_a_command.py",
     ("extending.md", '"""Sentences that'): "tests/pipelines/test_adding_a_cut.py",
     ("extending.md", '"""The cut of sentences'): "tests/pipelines/test_adding_a_cut.py",
-    ("architecture.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
+    ("extending.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
 }
 
 # Lines of `sh` that are not run: the beginning of a line, or a pattern of it -> why. The flags of `refinery` and of the

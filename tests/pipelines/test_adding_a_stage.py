@@ -1,4 +1,4 @@
-"""The steps of "Adding a stage" in docs/architecture.md, followed literally: one file, one line of a recipe."""
+"""The steps of "A filter" in docs/extending.md, followed literally: one file, one line of a recipe."""
 
 import io
 import json
@@ -24,8 +24,8 @@ from refinery.pipelines.run.fingerprint import phase_fingerprints
 from tests.pipelines.inputs import ROOT, run
 from tests.sampling import one_commit_in_four
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text()
-SECTION = PAGE[PAGE.index("## Adding a stage") :]
+PAGE = (ROOT / "docs" / "extending.md").read_text()
+SECTION = PAGE[PAGE.index("## A filter") :]
 FILE = re.search(r"```python\n(.*?)```", SECTION, re.S)
 LINE = re.search(r"^stages: .*$", SECTION, re.M)
 assert FILE and LINE

@@ -11,7 +11,7 @@
 
 From it come the recipe's section, the fingerprint, the check of files before a run, the funnel's order, the provenance
 columns, `refinery stages`, the pages and the JSON schema. A declaration is also the PTransform's factory:
-`docs | DIGITS(DigitsParams(max_ratio=0.5))`. See docs/architecture.md, "Adding a stage".
+`docs | DIGITS(DigitsParams(max_ratio=0.5))`. See docs/extending.md, "A filter".
 """
 
 import re
