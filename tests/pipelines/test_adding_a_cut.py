@@ -204,7 +204,9 @@ def test_a_takedown_knows_that_others_would_be_cut_again(mine: Path, tmp_path: P
     """A copy in another source does not come back: what is cut out of it depends on all documents."""
     with (mine.parent / "1.jsonl").open("a") as file:
         file.write(json.dumps({"text": page(0), "id": "copy"}) + "\n")
-    change(mine, sources=[{"name": f"s{at}", "paths": [f"{tmp_path}/{at}.jsonl"], "id_field": "id"} for at in range(2)])
+    each = {"id_field": "id"}  # the copy in the first source stays
+    sources = [{"name": f"s{at}", "paths": [f"{tmp_path}/{at}.jsonl"], "priority": at, **each} for at in range(2)]
+    change(mine, sources=sources)
     refine(mine, tmp_path / "old", workers=0)
     run("remove", tmp_path / "old", "--output", tmp_path / "new", "--workers", 0, "--source", "s0", "--recipe", mine)
     assert execute(["verify", str(tmp_path / "new"), "--against", str(tmp_path / "old")]) == 0
