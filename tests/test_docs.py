@@ -129,7 +129,7 @@ def test_other_yaml_on_the_pages() -> None:
     views = [parse(MixRecipe, data) for data in found if "corpora" in data]
     assert views and all(view.domains for view in views)
     stages = [entry for data in found for entry in data.get("stages", [])]
-    assert len(stages) >= 2 and all(entry.keys() > {"use", "after"} for entry in stages)
+    assert len(stages) >= 2 and all(entry.keys() >= {"use", "after"} for entry in stages)
 
 
 # --- reasons, errors, columns ---------------------------------------------------------------------------------------

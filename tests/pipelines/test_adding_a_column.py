@@ -54,7 +54,7 @@ def test_the_steps(mine: Path) -> None:
 
 
 def test_a_rule_knows_it(mine: Path) -> None:
-    recipe = yaml.safe_load((mine / "recipe.yaml").read_text()) | {"keep": {"where": "sentence_length < 10"}}
+    recipe = yaml.safe_load((mine / "recipe.yaml").read_text()) | {"keep": {"rule": "sentence_length < 10"}}
     (mine / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     assert execute([str(word) for word in command(mine, mine / "out")]) == 0
     batches = refinery.corpus.open(mine / "out").documents(["sentence_length"])
