@@ -23,7 +23,7 @@ from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.loader.format.shard_files import describe_size, load_index, read_file
 from refinery.loader.format.takedown import Takedown
-from refinery.loader.parquet.batches import BATCH_ROWS, stored_batches, stored_table
+from refinery.loader.parquet.batches import BATCH_ROWS, stored_table
 from refinery.loader.parquet.guarded import GuardedFile, guarded_parquet
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
@@ -115,17 +115,6 @@ class Corpus:
     def parquet(self, path: str) -> AbstractContextManager[GuardedFile]:
         """A Parquet file of the corpus, whose reads are bounded. Raises as `GuardedFile`."""
         return guarded_parquet(self.store.open(path), self.store.url(path))
-
-    def batches(
-        self,
-        path: str,
-        columns: Sequence[str] | None = None,
-        schema: pa.Schema | None = None,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Those columns and rows of a Parquet file of the corpus, of that schema. As `bounded_parquet`, which looks at
-        all of the file's pages first."""
-        return stored_batches(self.store, path, columns, schema, rows)
 
     @cached_property
     def run(self) -> Mapping[str, Any]:

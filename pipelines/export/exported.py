@@ -71,16 +71,21 @@ class ExportedCorpus:
             name = "provenance" if self.format == TOKENS else "shards"
             parts = [part for part in self.manifest[name] if split in ("", part["split"])]
             paths = [str(part["file"]["path"]) for part in parts]
+        columns_of: dict[pa.Schema, Columns] = {}  # the types of a row of JSON are those that its batch has
         for path in paths:
             for batch in self._file(path):
-                chosen = Columns(batch.schema, columns, self._rule(where, domain), self.root)
-                if unknown := [each for each in chosen.names if each not in batch.schema.names]:
-                    raise ValueError(
-                        f"columns: {unknown[0]!r} given of {self.root}, {nearest(unknown[0], batch.schema.names)}"
-                    )
+                if batch.schema not in columns_of:
+                    columns_of[batch.schema] = self._columns(batch.schema, columns, self._rule(where, domain))
+                chosen = columns_of[batch.schema]
                 rows = chosen.rows(batch)
                 if len(rows):
                     yield batch.take(pa.array(rows)).select(chosen.names)
+
+    def _columns(self, schema: pa.Schema, columns: Sequence[str] | None, rule: str) -> Columns:
+        chosen = Columns(schema, columns, rule, self.root)
+        if unknown := [each for each in chosen.names if each not in schema.names]:
+            raise ValueError(f"columns: {unknown[0]!r} given of {self.root}, {nearest(unknown[0], schema.names)}")
+        return chosen
 
     def _rule(self, where: str, domain: str) -> str:
         if not domain:

@@ -63,13 +63,7 @@ class ExportOptions:
     @property
     def declared(self) -> ExportFormat:
         """The declaration of a format of texts. Raises ValueError as `load_format`."""
-        try:
-            return load_format(self.format)[0]
-        except ValueError as error:
-            if self.format.isidentifier() and "given, one of" in str(error):
-                known = ", ".join(format_names())
-                raise ValueError(f"--format: {self.format!r} given, one of {known} or module:NAME is allowed") from None
-            raise
+        return load_format(self.format, also=(TOKENS,))[0]
 
     @property
     def code(self) -> UserCode:

@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -30,11 +30,12 @@ def export_formats() -> Mapping[str, ExportFormat]:
     return MappingProxyType(found)
 
 
-def load_format(name: str, folder: Path | None = None) -> tuple[ExportFormat, UserCode]:
+def load_format(name: str, folder: Path | None = None, also: Sequence[str] = ()) -> tuple[ExportFormat, UserCode]:
     """The format that `--format` names: one of ours, an entry point of an installed package, or "module:NAME" of a
     module in `folder` (the working directory) or of an installed package; and the code that it is made of.
 
-    Raises ValueError, one line, for what is not there, is no declaration, or has the name of one of ours.
+    also: names that are allowed where this is called, for messages. Raises ValueError, one line, for what is not there,
+    is no declaration, or has the name of one of ours.
     """
     if name in export_formats():
         return export_formats()[name], NO_CODE
@@ -42,7 +43,7 @@ def load_format(name: str, folder: Path | None = None) -> tuple[ExportFormat, Us
     if not REFERENCE.fullmatch(name):
         points = offered(GROUP)
         if name not in points:
-            known = ", ".join([*export_formats(), *sorted(points)])
+            known = ", ".join([*export_formats(), *also, *sorted(points)])
             raise ValueError(f"--format: {name!r:.80} given, one of {known} or module:NAME is allowed")
         reference = points[name]
     declared, code = load_declaration("--format", reference, folder or Path.cwd(), ExportFormat)

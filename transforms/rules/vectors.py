@@ -80,19 +80,15 @@ def _value(run: Run, batch: pa.RecordBatch) -> Value:
 # --- columns and literals -------------------------------------------------------------------------------------------
 
 
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    return batch.column(name)
-
-
 def _text_column(batch: pa.RecordBatch, name: str) -> Texts:
-    column = _column(batch, name)
+    column = batch.column(name)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         raise OneByOne
     return Texts(pc.fill_null(column, "") if column.null_count else column)
 
 
 def _condition_column(batch: pa.RecordBatch, name: str) -> Truth:
-    column = _column(batch, name)
+    column = batch.column(name)
     if not pa.types.is_boolean(column.type):
         raise OneByOne
     known = _valid(column)
@@ -100,7 +96,7 @@ def _condition_column(batch: pa.RecordBatch, name: str) -> Truth:
 
 
 def _integer_column(batch: pa.RecordBatch, name: str) -> Numbers:
-    column = _column(batch, name)
+    column = batch.column(name)
     if not pa.types.is_integer(column.type):
         raise OneByOne
     try:
@@ -111,7 +107,7 @@ def _integer_column(batch: pa.RecordBatch, name: str) -> Numbers:
 
 
 def _float_column(batch: pa.RecordBatch, name: str) -> Numbers:
-    column = _column(batch, name)
+    column = batch.column(name)
     if not pa.types.is_float32(column.type):
         raise OneByOne
     values = pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False).astype(np.float64)
@@ -119,7 +115,7 @@ def _float_column(batch: pa.RecordBatch, name: str) -> Numbers:
 
 
 def _double_column(batch: pa.RecordBatch, name: str) -> Numbers:
-    column = _column(batch, name)
+    column = batch.column(name)
     if not pa.types.is_float64(column.type):
         raise OneByOne
     values = pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False)

@@ -28,7 +28,7 @@ OPTIONS: dict[str, Any] = {"sequence_length": 32, "batch_size": 2, "seed": 3, "e
 @pytest.fixture(scope="module")
 def server(small: Path) -> Iterator[FakeS3]:
     """s3://raw with the inputs, and two empty buckets; listings have pages of two."""
-    with fake_s3("raw", "corpus", "work") as server:
+    with fake_s3("raw", "corpus", "parts") as server:
         server.api.page_size = 2
         for name in ("a.jsonl", "b.jsonl"):
             server.put("raw", f"in/{name}", (small / name).read_bytes())
@@ -69,7 +69,7 @@ def there(server: FakeS3, recipe: Path) -> str:
 
     server.changes.clear()
     server.on_call = weather
-    places = ("--output", "s3://corpus/run", "--work", "s3://work/run")
+    places = ("--output", "s3://corpus/run", "--work", "s3://parts/run")
     run("refine", recipe, *places, "--workers", 0, environment=server.environment)
     server.on_call = lambda call: None
     print(f"{len(faults)} faults in {len(server.calls)} calls")
@@ -82,7 +82,7 @@ def test_the_same_bytes_and_nothing_is_replaced(server: FakeS3, local: Path, the
     found = server.read("corpus", "run/")
     assert digests(found) == digests(published)
     check_corpus(found)
-    check_work({**found, **{f"work/{name}": data for name, data in server.read("work", "run/").items()}})
+    check_work({**found, **{f"work/{name}": data for name, data in server.read("parts", "run/").items()}})
     changes = {what for what, bucket, name in server.changes if not LEASE.search(name) and ".tmp-" not in name}
     assert changes == {"create"}
 
@@ -90,7 +90,7 @@ def test_the_same_bytes_and_nothing_is_replaced(server: FakeS3, local: Path, the
 def test_a_finished_run_is_verified(server: FakeS3, there: str) -> None:
     done = run("verify", there, environment=server.environment, check=False)
     assert "all checks passed" in done.stdout, done.stdout + done.stderr
-    again = run("inspect", there, "--work", "s3://work/run", environment=server.environment)
+    again = run("inspect", there, "--work", "s3://parts/run", environment=server.environment)
     assert "s3://corpus/run" in again.stdout
 
 
@@ -118,7 +118,7 @@ def test_a_takedown_makes_a_new_version_beside_it(server: FakeS3, there: str, tm
     hosts.write_text("b.example\n")
     server.put("raw", "hosts.txt", hosts.read_bytes())
     before = server.read("corpus", "run/")
-    asked = ("--hosts", "s3://raw/hosts.txt", "--work", "s3://work/run", "--output", "s3://corpus/second")
+    asked = ("--hosts", "s3://raw/hosts.txt", "--work", "s3://parts/run", "--output", "s3://corpus/second")
     run("remove", there, *asked, "--workers", 0, environment=server.environment)
     assert server.read("corpus", "run/") == before
     done = run("verify", "s3://corpus/second", "--against", there, environment=server.environment, check=False)
