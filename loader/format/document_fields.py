@@ -231,8 +231,15 @@ _FIRST: Mapping[str, tuple[str, ...]] = {
     CAME_BACK: ("id", "url", "source", "origin", *_PLACE),
     EXPORTS: ("id", "url", "source", "domain", "origin", "copies", "sources", "text_bytes", "token_count", "meta"),
 }
+# Types of a file that are not those of the table: ids of variable width or in hexadecimal digits, lists as they were
+# first written.
+_TYPES: Mapping[str, Mapping[str, pa.DataType]] = {
+    VERDICTS: {"sources": pa.list_(_TEXT)},
+    SHUFFLE: {"id": pa.binary()},
+    EXPORTS: {"id": _TEXT, "sources": pa.list_(_TEXT)},
+}
 # All columns of these may be null, since they were first written so.
-_NULLABLE = (REJECTS, DEAD_LETTERS, SHUFFLE)
+NULLABLE = (REJECTS, DEAD_LETTERS, SHUFFLE)
 _NULL_IF_KEPT = ("kept_id", "similarity")
 
 
@@ -251,8 +258,12 @@ def names_of(file: str) -> tuple[str, ...]:
 
 def columns_of(file: str) -> list[pa.Field]:
     """A file's columns with their types, in their order."""
-    nullable = {VERDICTS: _NULL_IF_KEPT}.get(file, names_of(file) if file in _NULLABLE else ())
-    return [pa.field(field.name, field.type, nullable=field.name in nullable) for field in fields_of(file)]
+    types = _TYPES.get(file, {})
+    nullable = {VERDICTS: _NULL_IF_KEPT}.get(file, names_of(file) if file in NULLABLE else ())
+    return [
+        pa.field(field.name, types.get(field.name, field.type), nullable=field.name in nullable)
+        for field in fields_of(file)
+    ]
 
 
 def schema_of(file: str) -> pa.Schema:

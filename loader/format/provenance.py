@@ -34,12 +34,16 @@ class Column:
 COLUMN_TYPES = {"string": pa.string(), "float": pa.float32(), "integer": pa.int64()}
 
 
+def stage_columns(columns: Sequence[Column]) -> list[pa.Field]:
+    """The columns that stages fill, as Arrow has them."""
+    return [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
+
+
 def provenance_schema(columns: Sequence[Column]) -> pa.Schema:
     """Schema of the provenance files of a corpus: row i describes document i of the shard of the same name."""
-    stages = [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
     own = columns_of(PROVENANCE)
     behind = 1 + names_of(PROVENANCE).index("origin")
-    return pa.schema([*own[:behind], *stages, *own[behind:]])
+    return pa.schema([*own[:behind], *stage_columns(columns), *own[behind:]])
 
 
 def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> None:

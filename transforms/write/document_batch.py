@@ -29,7 +29,7 @@ FACTS = names_of(SHUFFLE)
 BATCH_SCHEMA = pa.schema(
     [
         ("order", pa.uint64()),
-        *(column.with_type(pa.binary()) if column.name == "id" else column for column in columns_of(SHUFFLE)),
+        *columns_of(SHUFFLE),
         ("tokens", pa.large_binary()),
         ("columns", pa.large_binary()),  # of the tokens, where the writer wants them: of `token_columns`
     ]
