@@ -24,7 +24,7 @@ class _DocumentImpl(coder_impl.StreamCoderImpl):
         content = doc.content if raw else doc.text
         is_str = isinstance(content, str)
         header = {name: getattr(doc, name) for name in HEADERS[type(doc)]}
-        header |= {"meta": dict(doc.meta), "str": is_str}
+        header["meta"], header["str"] = dict(doc.meta), is_str
         if not raw:
             header["id"] = doc.id.hex()
         stream.write(orjson.dumps(header, option=orjson.OPT_SORT_KEYS), True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from refinery.loader.format.document_fields import ID_BYTES
+from refinery.loader.format.document_fields import ID_BYTES as ID_BYTES  # offered from here, too
 from refinery.transforms.native import textclean
 
 Scalar = str | int | float

@@ -13,7 +13,6 @@ from refinery.transforms.statistics.points import PUBLISHED, Point
 from refinery.transforms.statistics.tally import BYTES, SOURCE, Measured, Tally, passing_tokens, unpack
 
 KIND = "statistics"  # of side-output records, and the key of reports
-COLUMNS = ("source", "url", "origin", "text_bytes")  # of a document of a shard
 
 
 class ShardTally:
@@ -24,8 +23,9 @@ class ShardTally:
 
     def add(self, fields: Mapping[str, Any], meta: Mapping[str, Scalar], tokens: int) -> None:
         """A document. fields: `source`, `url`, `origin` and `text_bytes`. meta: all that stages noted."""
-        source, url, origin, size = (fields[name] for name in COLUMNS)
-        self.tally.add(passing_tokens(source, url, origin, meta, size, tokens), self.notes, PUBLISHED.hosts)
+        size = fields["text_bytes"]
+        doc = passing_tokens(fields["source"], fields["url"], fields["origin"], meta, size, tokens)
+        self.tally.add(doc, self.notes, PUBLISHED.hosts)
 
     def record(self, name: str) -> bytes:
         """The side-output record of the shard of that name."""

@@ -13,6 +13,7 @@ No bytes at all are a batch without documents.
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from operator import attrgetter
 from struct import Struct
 from typing import Any
 
@@ -38,7 +39,7 @@ NUMBERS = tuple(name for name in FACTS if pa.types.is_integer(BATCH_SCHEMA.field
 VARIABLE = tuple(name for name in BATCH_SCHEMA.names if name not in ("order", *NUMBERS))
 FIXED = np.dtype([("order", "<u8"), *((name, "<i8") for name in NUMBERS), *((name, "<u4") for name in VARIABLE)])
 PACKED = Struct(f"<Q{len(NUMBERS)}q{len(VARIABLE)}I")  # a FIXED row
-TEXTS = tuple(name for name in FACTS if name not in ("id", "meta", *NUMBERS))
+TEXTS_OF = attrgetter(*(name for name in FACTS if name not in ("id", "meta", *NUMBERS)))
 HEAD = Struct("<I")
 LEVEL = 1  # of zstd: more costs more than the shuffle it saves
 TABLE_BYTES = 8 << 20  # of batches that become one table, uncompressed: far below the 2^31 of a column of strings
@@ -55,8 +56,7 @@ class DocumentBatch:
 
     def add(self, order: int, doc: EncodedDocument, columns: bytes) -> int:
         """Take in a document, `columns` being those of its tokens; by how much the size grew."""
-        texts = [getattr(doc, name).encode() for name in TEXTS]
-        values = (doc.id, *texts, meta_json(doc.meta), doc.tokens.tobytes(), columns)
+        values = (doc.id, *map(str.encode, TEXTS_OF(doc)), meta_json(doc.meta), doc.tokens.tobytes(), columns)
         sizes = tuple(map(len, values))
         self.parts += (PACKED.pack(order, *[getattr(doc, name) for name in NUMBERS], *sizes), *values)
         size = sum(sizes) + PACKED.size

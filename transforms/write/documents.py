@@ -21,7 +21,7 @@ DOCUMENTS_SCHEMA = schema_of(DOCUMENTS)
 def documents_table(docs: list[Document]) -> pa.Table:
     """One row per document, in order."""
     values = {name: [getattr(doc, name) for doc in docs] for name in DOCUMENTS_SCHEMA.names}
-    values["meta"] = [meta_json(doc.meta) for doc in docs]
+    values["meta"] = [meta_json(doc.meta).decode() for doc in docs]
     return pa.table([pa.array(values[each.name], each.type) for each in DOCUMENTS_SCHEMA], schema=DOCUMENTS_SCHEMA)
 
 
