@@ -33,7 +33,8 @@ _TEXTS = pa.list_(pa.field("element", pa.string(), nullable=False))
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A fact about a document. files: what it is a column of -> what it means there, "" for `meaning`."""
+    """A fact about a document. files: what it is a column of -> what it means there, "" for `meaning`. What it means in
+    EXPORTS stands in their cards, too."""
 
     name: str
     type: pa.DataType
@@ -45,180 +46,148 @@ class Field:
         return self.files[file] or self.meaning
 
 
-def _in(*files: str, **meanings: str) -> dict[str, str]:
-    return dict.fromkeys(files, "") | meanings
+def _field(name: str, kind: pa.DataType, meaning: str, *files: str, **meanings: str) -> Field:
+    return Field(name, kind, meaning, dict.fromkeys(files, "") | meanings)
 
 
 _PLACED = (TAKEN_OUT, CAME_BACK)  # of documents with their place in the shards of a version
-_SHOWN = (DOCUMENTS, SHUFFLE, PROVENANCE, REMOVALS, REJECTS, *_PLACED, EXPORTS)
+_SHOWN = (DOCUMENTS, SHUFFLE, PROVENANCE, REMOVALS, *_PLACED, EXPORTS)
 
 # In the order of columns, but for files in _FIRST.
 FIELDS = (
-    Field(
+    _field(
         "id",
         _ID,
-        "BLAKE2b-128 of the cleaned text",
-        _in(
-            SHUFFLE,
-            *_PLACED,
-            documents="blake2b of the text, runs of white space counted as one space",
-            provenance="of the cleaned text; unique in the corpus",
-            removals="of the removed document",
-            exports="BLAKE2b-128 of the cleaned text, before lines were cut and personal data was replaced",
-        ),
+        "BLAKE2b-128 of the cleaned text, before lines were cut and personal data was replaced",
+        *_SHOWN,
+        documents="BLAKE2b-128 of the text, runs of white space counted as one space",
     ),
-    Field("removed", pa.bool_(), "whether the document is left out", _in(VERDICTS)),
-    Field(
+    _field("removed", pa.bool_(), "whether the document is left out", VERDICTS),
+    _field(
         "kept_id",
         _ID,
         "id of the document kept instead; for an exact copy its own id, for a capture of the same address that of the "
         "capture kept",
-        _in(REMOVALS, verdicts="id of the document kept instead (an exact copy has its own id); null if kept"),
+        *(REMOVALS, VERDICTS),
     ),
-    Field(
+    _field(
         "similarity",
         pa.float32(),
-        "of the two, 0 to 1; 1 for exact copies, 0 for captures of one address, whose texts are not compared",
-        _in(
-            REMOVALS,
-            verdicts="estimated Jaccard similarity to it, 1.0 for exact copies, 0 for captures of one address; null if "
-            "kept",
-        ),
+        "Jaccard similarity of the two, 0 to 1; 1 for exact copies, 0 for captures of one address, whose texts are not "
+        "compared",
+        *(REMOVALS, VERDICTS),
     ),
-    Field("stage", _TEXT, "name of the stage", _in(REJECTS, DEAD_LETTERS)),
-    Field(
+    _field("stage", _TEXT, "name of the stage", REJECTS, DEAD_LETTERS),
+    _field(
         "reason",
         _TEXT,
         "`url-duplicate`, `exact-duplicate`, `near-duplicate-in-source` or `near-duplicate`",
-        _in(
-            REMOVALS,
-            verdicts="`url-duplicate`, `exact-duplicate`, `near-duplicate-in-source`, `near-duplicate`, or empty if "
-            "kept",
-            rejects="why the stage dropped it",
-        ),
+        *(REMOVALS, VERDICTS),
+        rejects="why the stage dropped it",
     ),
-    Field("error", _TEXT, "name of the exception, or what the reader found damaged", _in(DEAD_LETTERS)),
-    Field(
+    _field("error", _TEXT, "name of the exception, or what the reader found damaged", DEAD_LETTERS),
+    _field(
         "scope",
         _TEXT,
         "what was compared: `source` (documents of one source), `corpus` (all), or `reference:` and the prefix of a "
         "published corpus",
-        _in(
-            REMOVALS,
-            verdicts="among whom it was removed: `source`, `corpus`, or `reference:` and the prefix of a published "
-            "corpus; empty if kept",
-        ),
+        *(REMOVALS, VERDICTS),
     ),
-    Field("text", _TEXT, "the cleaned text", _in(DOCUMENTS, exports="the text that was encoded")),
-    Field(
+    _field("text", _TEXT, "the text that was encoded", EXPORTS, documents="the cleaned text"),
+    _field(
         "url",
         _TEXT,
-        "address, empty if unknown",
-        _in(
-            *_SHOWN,
-            rejects="address, with `REDACTED` in place of users, e-mail addresses, credentials and values of "
-            "parameters that carry any of them (`transforms/address/redact.py`); `refinery trace --url` looks for that "
-            "form, too",
-            exports="address of the page, as far as the source has one",
-        ),
+        "address of the page, as far as the source has one",
+        *_SHOWN,
+        rejects="address, with `REDACTED` in place of users, e-mail addresses, credentials and values of parameters "
+        "that carry any of them (`transforms/address/redact.py`); `refinery trace --url` looks for that form, too",
     ),
-    Field("source", _TEXT, "name of the source", _in(*_SHOWN, DEAD_LETTERS, exports="source of the recipe")),
-    Field("domain", _TEXT, "domain that the source belongs to", _in(EXPORTS, *_PLACED)),
-    Field(
+    _field("source", _TEXT, "source of the recipe", *_SHOWN, REJECTS, DEAD_LETTERS),
+    _field("domain", _TEXT, "domain that the source belongs to", EXPORTS, *_PLACED),
+    _field(
         "origin",
         _TEXT,
         "input file@offset of the record: bytes, or the row for Parquet",
-        _in(
-            *_SHOWN,
-            dead_letters="input file@offset of the record; `?` for an unknown offset",
-            exports="input file and offset of the record",
-        ),
+        *(*_SHOWN, REJECTS),
+        dead_letters="input file@offset of the record; `?` for an unknown offset",
+        exports="input file and offset of the record",
     ),
-    Field("position", _NUMBER, "index of the file in the source's sorted listing × 2^40 + offset", _in(DOCUMENTS)),
-    Field(
+    _field(
+        "position", _NUMBER, "index of the file in the source's sorted listing × 2^40 + offset in the file", DOCUMENTS
+    ),
+    _field(
         "excerpt",
         _TEXT,
         "the first `rejects.excerpt_chars` characters; empty for what `read` and `extract` dropped, since there was no "
         "clean text yet, and for what `secrets` and `pii` dropped for what it says",
-        _in(REJECTS),
+        REJECTS,
     ),
-    Field(
+    _field(
         "found",
         _TEXT,
         "what the stage found, such as an item of a benchmark (such drops are always listed), or the values that "
         "decided; older corpora do not have this column",
-        _in(REJECTS),
+        REJECTS,
     ),
-    Field(
+    _field(
         "sha256",
         _TEXT,
         "hex, of the record or of what could be read of it, at most 64 KiB for archives and JSONL; never the text "
         "itself",
-        _in(DEAD_LETTERS),
+        DEAD_LETTERS,
     ),
-    Field("size", _NUMBER, "of the record, in bytes", _in(DEAD_LETTERS)),
-    Field("was", _TEXT, "`kept`, or the reason for which deduplication had removed it", _in(TAKEN_OUT)),
-    Field(
+    _field("size", _NUMBER, "of the record, in bytes", DEAD_LETTERS),
+    _field("was", _TEXT, "`kept`, or the reason for which deduplication had removed it", TAKEN_OUT),
+    _field(
         "why",
         _TEXT,
         "`requested`, `copy-of-requested`, `duplicate-of-removed`, or `duplicate-of-reinstated` (a near copy of a "
         "better document that came back: it went from the shards, and is in `removals/`)",
-        _in(TAKEN_OUT),
+        TAKEN_OUT,
     ),
-    Field(
+    _field(
         "request",
         _TEXT,
         "the line that asks for it (`urls:3`, `source:crawl`, `where`, `benchmark:gsm8k/12`; for "
         "`duplicate-of-removed` why it did not take the other's place)",
-        _in(TAKEN_OUT),
+        TAKEN_OUT,
     ),
-    Field("split", _TEXT, "split of its shard; empty for one that was in no shard", _in(*_PLACED)),
-    Field("index", _NUMBER, "number of its shard; -1 for one that was in no shard", _in(*_PLACED)),
-    Field("row", _NUMBER, "its place in the shard; -1 for one that was in no shard", _in(*_PLACED)),
-    Field(
+    _field("split", _TEXT, "split of its shard; empty for one that was in no shard", *_PLACED),
+    _field("index", _NUMBER, "number of its shard; -1 for one that was in no shard", *_PLACED),
+    _field("row", _NUMBER, "its place in the shard; -1 for one that was in no shard", *_PLACED),
+    _field(
         "copies",
         pa.uint32(),
-        "how many copies the funnel saw, including this one",
-        _in(
-            PROVENANCE,
-            verdicts="documents it stands for, itself included; 0 if removed",
-            exports="documents that this one stands for, itself included",
-        ),
+        "documents that this one stands for, itself included",
+        *(VERDICTS, PROVENANCE, EXPORTS),
     ),
-    Field(
-        "sources",
-        _TEXTS,
-        "the sources they came from",
-        _in(PROVENANCE, verdicts="where those came from; empty if removed", exports="sources that these came from"),
-    ),
-    Field(
+    _field("sources", _TEXTS, "sources that these came from", VERDICTS, PROVENANCE, EXPORTS),
+    _field(
         "text_bytes",
         _NUMBER,
         "size in UTF-8 of the text that was encoded",
-        _in(SHUFFLE, PROVENANCE, *_PLACED, exports="size of the text in UTF-8"),
+        *(SHUFFLE, PROVENANCE, *_PLACED),
+        exports="size of the text in UTF-8",
     ),
-    Field("token_offset", _NUMBER, "position of its first token in the shard, in tokens", _in(PROVENANCE, *_PLACED)),
-    Field(
+    _field("token_offset", _NUMBER, "place of its first token in the shard", PROVENANCE, *_PLACED),
+    _field(
         "token_count",
         _NUMBER,
-        "length in tokens, including BOS and EOS",
-        _in(PROVENANCE, *_PLACED, exports="tokens of the document in the corpus, with BOS and EOS"),
+        "tokens of the document in the corpus, with BOS and EOS",
+        *(PROVENANCE, *_PLACED, EXPORTS),
     ),
-    Field(
+    _field(
         "meta",
         _TEXT,
         "a JSON object with further values; `text_id`, where the text that was encoded is not the one that `id` is the "
         "hash of, has that text's, in hexadecimal",
-        _in(
-            PROVENANCE,
-            SHUFFLE,
-            documents="JSON object: `date`, `record_id`, `language`, `language_score` and the source's `meta_fields`, "
-            "as far as known",
-            exports="further values, as a JSON object",
-        ),
+        *(SHUFFLE, PROVENANCE),
+        documents="JSON object: `date`, `record_id`, `language`, `language_score` and the source's `meta_fields`, as "
+        "far as known",
+        exports="further values, as a JSON object",
     ),
-    Field("input_ids", pa.list_(pa.uint16()), "its tokens, with BOS and EOS", _in(EXPORTS)),
-    Field("instead_of", _ID, "the id of the document that had stood for it", _in(CAME_BACK)),
+    _field("input_ids", pa.list_(pa.uint16()), "its tokens, with BOS and EOS", EXPORTS),
+    _field("instead_of", _ID, "the id of the document that had stood for it", CAME_BACK),
 )
 
 _PLACE = ("split", "domain", "index", "row", "token_offset", "token_count")
@@ -238,7 +207,7 @@ _TYPES: Mapping[str, Mapping[str, pa.DataType]] = {
     SHUFFLE: {"id": pa.binary()},
     EXPORTS: {"id": _TEXT, "sources": pa.list_(_TEXT)},
 }
-# All columns of these may be null, since they were first written so.
+# All columns of these may be null: they were first written so.
 NULLABLE = (REJECTS, DEAD_LETTERS, SHUFFLE)
 _NULL_IF_KEPT = ("kept_id", "similarity")
 

@@ -139,7 +139,7 @@ class _JudgeDocument(_Routing):
         if not results:
             text = doc.text if isinstance(doc, Document) and self.excerpts else ""
             return self.drop(doc.source, answer, size, doc.url, doc.origin, text)
-        kept = size if results[0] is doc else sum(map(content_size, results))
+        kept = size if len(results) == 1 and results[0] is doc else sum(map(content_size, results))
         self.counters.add(doc.source, "kept", "", kept, len(results))
         if len(results) > 1:
             self.counters.add(doc.source, "created", "", 0, len(results) - 1)

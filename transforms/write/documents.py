@@ -11,9 +11,7 @@ import pyarrow as pa
 from refinery.loader.format.document_fields import DOCUMENTS, schema_of
 from refinery.transforms.core.document import Document, meta_json
 from refinery.transforms.core.stage import Sink
-from refinery.transforms.dedup.signatures import (
-    SIGNATURE_SCHEME,
-)
+from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 
 DOCUMENTS_SCHEMA = schema_of(DOCUMENTS)
 
