@@ -65,7 +65,7 @@ def read_kept_documents(pair: PartPair, group: int, cuts: Sequence[Cuts]) -> Ite
                     if places[row] < places[row + 1]:
                         meta[each.note] = each.noted(numbers[places[row] : places[row + 1]].tolist())
                 LIVE["kept-documents", "read"] += 1
-                yield Document(*values, meta=meta)
+                yield Document(*[*values, meta])
             work_done("rows", row - before)
         if row + 1 != sum(groups[: group + 1]):  # page checksums leave the heads of pages out
             raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {group} are missing")
