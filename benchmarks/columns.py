@@ -28,7 +28,8 @@ from benchmarks.chunking import read_files
 from refinery.loader.format.packed import PackedFormat
 from refinery.transforms.code.chunk_stage import ChunkParams, load_counter
 from refinery.transforms.code.chunks import chunk_source
-from refinery.transforms.core.document import Document, Finding, document_id
+from refinery.transforms.core.answers import Answer, answer_of
+from refinery.transforms.core.document import Document, document_id
 from refinery.transforms.pack.build_rows import PackedDocuments
 from refinery.transforms.pack.column_files import write_columns
 from refinery.transforms.pack.write_packed import PackedParams, packed_format, write_packed
@@ -100,8 +101,8 @@ def measure(path: str, files: Sequence[tuple[str, str]], budget: int, rounds: in
     encoder = load_encoder(params)
     answers, _ = encode_all(docs, encoder, params)  # tables are made, caches filled
     pairs = [(encode_all(bare, encoder, params)[1], encode_all(docs, encoder, params)[1]) for _ in range(rounds)]
-    lost = Counter(answer.found[0].partition("/")[0] for answer in answers if isinstance(answer, Finding))
-    encoded = [answer.answer if isinstance(answer, Finding) else answer for answer in answers]
+    lost = Counter(answer.found[0].partition("/")[0] for answer in answers if isinstance(answer, Answer))
+    encoded = [answer_of(answer).result for answer in answers]
     tokens, size = sum(len(doc.tokens) for doc in encoded), sum(doc.text_bytes for doc in encoded)
     plain, with_columns = (statistics.median(side) for side in zip(*pairs, strict=True))
     ratio = statistics.median(b / a for a, b in pairs)

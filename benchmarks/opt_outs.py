@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.signatures import describe_run
-from refinery.transforms.core.document import Document, Drop, Finding
+from refinery.transforms.core.answers import answer_of
+from refinery.transforms.core.document import Document
 from refinery.transforms.rights.build_table import build_table
 from refinery.transforms.rights.opt_out import OptOutParams, OptOuts, judge_opt_out
 from refinery.transforms.rights.robots import short_form
@@ -100,7 +101,7 @@ def run_lookups(hosts: int, addresses: int, table: Path) -> dict[str, float]:
     start = time.process_time()
     answers = [judge_opt_out(doc, known, params) for doc in docs]
     seconds = time.process_time() - start
-    dropped = sum(isinstance(each, Finding) and isinstance(each.answer, Drop) for each in answers)
+    dropped = sum(bool(answer_of(each).reason) for each in answers)
     del answers, docs, urls
     return {
         "per_second": addresses / seconds,

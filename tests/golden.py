@@ -18,7 +18,8 @@ import numpy as np
 import orjson
 
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored
+from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.document import Document, Drop, RawDocument
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.params import is_optional
 from refinery.transforms.core.stage import Note, Sink, Stage
@@ -47,10 +48,10 @@ from tests.transforms.tokenizer_files import all_pairs, byte_level_spec, sentenc
 
 FILE = Path(__file__).parent / "golden.json"
 
-Answer = Any
+Output = Any
 
 
-def source_text_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+def source_text_outputs(stage: Stage[Any]) -> Iterator[Output]:
     """Texts and undecoded bytes, with both kinds of line ends, and what is no text."""
     contents = [text.replace("\n", "\r\n").encode(("utf-8", "utf-16")[i % 2]) for i, text in enumerate(ODD)]
     contents += [*ODD, b"\x89PNG\0\0", "a\0b", "\ufeffint a;\rint b;\r\n"]
@@ -58,20 +59,19 @@ def source_text_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     return judged(stage, raw, stage.params(), stage.params(line_feeds=False))
 
 
-def chunk_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+def chunk_outputs(stage: Stage[Any], folder: Path) -> Iterator[Output]:
     tokenizer = write(folder / "tokenizer.json", byte_level_spec(all_pairs("abcde rst")))
     variants = ({}, {"budget": 64}, {"budget": 256, "emit": "chunks"})
     return judged(stage, source_files(), *(stage.params(tokenizer=tokenizer, **each) for each in variants))
 
 
-def plain(answer: Answer) -> Any:
+def plain(answer: Output) -> Any:
     """An answer of a stage as JSON."""
     if isinstance(answer, Drop):
         return ["drop", answer.reason]
-    if isinstance(answer, Finding):
-        return ["finding", list(answer.found), plain(answer.answer)]
-    if isinstance(answer, Scored):  # the number is in meta
-        return plain(answer.answer)
+    if isinstance(answer, Answer):  # a number is in meta, too
+        inner = plain(answer.result)
+        return inner if answer.series else ["finding", list(answer.found), inner]
     if isinstance(answer, Document):
         return ["document", answer.id.hex(), answer.text, answer.url, answer.origin, dict(answer.meta)]
     if isinstance(answer, EncodedDocument):
@@ -81,14 +81,14 @@ def plain(answer: Answer) -> Any:
     return answer
 
 
-def digest(answers: Iterable[Answer]) -> str:
+def digest(answers: Iterable[Output]) -> str:
     found = hashlib.sha256()
     for answer in answers:
         found.update(orjson.dumps(plain(answer), option=orjson.OPT_SORT_KEYS) + b"\n")
     return found.hexdigest()
 
 
-def judged(stage: Stage[Any], inputs: Iterable[Any], *variants: Any) -> Iterator[Answer]:
+def judged(stage: Stage[Any], inputs: Iterable[Any], *variants: Any) -> Iterator[Output]:
     """What a stage that judges single documents says, for its defaults and these other parameters."""
     assert stage.judge is not None and stage.params is not None
     for params in variants:
@@ -101,7 +101,7 @@ def judged(stage: Stage[Any], inputs: Iterable[Any], *variants: Any) -> Iterator
             yield from answer if stage.splits and not isinstance(answer, Drop) else (answer,)
 
 
-def read_outputs(folder: Path) -> Iterator[Answer]:
+def read_outputs(folder: Path) -> Iterator[Output]:
     demo_crawl.write_all(folder, 60, 3)
     crawl = SourceParams(name="crawl", paths=("crawl-*.warc.gz",), format="warc")
     notes = SourceParams(name="notes", paths=("notes.jsonl.gz",), sample=0.5, meta_fields=("title",))
@@ -124,21 +124,21 @@ def read_outputs(folder: Path) -> Iterator[Answer]:
                 yield type(record).__name__, {**fields, "meta": dict(fields.get("meta", {}))}
 
 
-def extract_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+def extract_outputs(stage: Stage[Any]) -> Iterator[Output]:
     raw = list(raw_documents())
     yield from judged(stage, [*raw, *rights_files.pages()], stage.params())
     yield from judged(stage, raw, stage.params(output="markdown", list_bullets=False))
     yield from judged(stage, raw[::10], stage.params(engine="trafilatura", seconds=60.0))
 
 
-def encode_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+def encode_outputs(stage: Stage[Any], folder: Path) -> Iterator[Output]:
     bpe = write(folder / "tokenizer.json", byte_level_spec(all_pairs("abcde rst")))
     (folder / "pieces.model").write_bytes(sentencepiece_model())
     yield from judged(stage, documents(), stage.params(path=bpe))
     yield from judged(stage, documents()[::5], stage.params(path=str(folder / "pieces.model"), bos="auto"))
 
 
-def quality_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+def quality_outputs(stage: Stage[Any], folder: Path) -> Iterator[Output]:
     from refinery.pipelines.training.train_quality import TrainQualityParams, train_quality
 
     texts = list({classifier_text(doc.text, 10_000): doc.text for doc in documents() if len(doc.text) > 200}.values())
@@ -154,7 +154,7 @@ def quality_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     )
 
 
-def labels_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+def labels_outputs(stage: Stage[Any], folder: Path) -> Iterator[Output]:
     """A classifier of four labels, once of texts as they are and of sure answers alone."""
     texts = [doc.text for doc in documents() if len(doc.text) > 200][:40]
     model = folder / "labels.bin"
@@ -166,7 +166,7 @@ def labels_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     yield from judged(stage, documents(), stage.params(models=models))
 
 
-def keep_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+def keep_outputs(stage: Stage[Any], folder: Path) -> Iterator[Output]:
     """Rules over lengths, thresholds by language and draws; documents are in turn of three languages and none."""
     (folder / "lengths.csv").write_text("language,least\nen,700\nde,300\n")
     languages = ("en", "de", "fr", "")
@@ -182,7 +182,7 @@ def keep_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     yield from judged(stage, docs, bind_notes(params, (Note("language", str, ""), Note("edu", float, ""))))
 
 
-def perplexity_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+def perplexity_outputs(stage: Stage[Any], folder: Path) -> Iterator[Output]:
     from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, train_perplexity
 
     model = str(folder / "model.ngrams")
@@ -190,7 +190,7 @@ def perplexity_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     yield from judged(stage, documents(), stage.params(models={"*": model}, lowest=5.0))
 
 
-def url_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+def url_outputs(stage: Stage[Any]) -> Iterator[Output]:
     """With the built-in words, and with lists that name some of the pages' hosts."""
     hosts = sorted({page.url.split("/")[2] for page in pages()})
     listed = stage.params(
@@ -201,14 +201,14 @@ def url_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     return judged(stage, [*documents(), sub], stage.params(), listed, names)
 
 
-def heuristics_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+def heuristics_outputs(stage: Stage[Any]) -> Iterator[Output]:
     """With all sets of rules, and with each alone."""
     sets = [name for name, each in stage.params.model_fields.items() if is_optional(each.annotation)]
     alone = [stage.params(**{name: name == chosen or None for name in sets}) for chosen in sets]
     return judged(stage, documents(), stage.params(), *alone)
 
 
-def decontaminate_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+def decontaminate_outputs(stage: Stage[Any], folder: Path) -> Iterator[Output]:
     """Dropped and cut, for items out of the middle of some pages, short questions, and symbols."""
     texts = [doc.text for doc in documents() if len(doc.text) > 600][::3]
     items = [{"id": i, "question": text[200:400], "answer": text[450:500]} for i, text in enumerate(texts)]
@@ -220,13 +220,13 @@ def decontaminate_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     return judged(stage, [*documents(), *odd], *(stage.params(benchmarks=files, **each) for each in variants))
 
 
-def opt_out_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+def opt_out_outputs(stage: Stage[Any], folder: Path) -> Iterator[Output]:
     table = {"tables": (rights_files.write_table(folder),)}
     variants = ({"as_of": "2026-02-01"}, {"hosts": ("free.example",), "every_agent": False, "ignore": ("page",)})
     return judged(stage, rights_files.documents(), *(stage.params(**table, **each) for each in ({}, *variants)))
 
 
-def lines_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+def lines_outputs(stage: Stage[Any]) -> Iterator[Output]:
     cut = [
         Document(doc.id, doc.text, doc.url, doc.source, doc.origin, doc.position, {CUT_LINES: "0,2"})
         for doc in documents()
@@ -235,7 +235,7 @@ def lines_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     return judged(stage, cut, stage.params(), stage.params(min_chars=0))
 
 
-def substrings_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+def substrings_outputs(stage: Stage[Any]) -> Iterator[Output]:
     cut = [
         Document(
             doc.id, doc.text, doc.url, doc.source, doc.origin, doc.position, {CUT_SUBSTRINGS: "3-40,45-90", **more}
@@ -247,7 +247,7 @@ def substrings_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     return judged(stage, cut, stage.params(), stage.params(min_chars=0), stage.params(action="drop"))
 
 
-def dedup_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+def dedup_outputs(stage: Stage[Any], folder: Path) -> Iterator[Output]:
     """Verdicts of the whole of phase 2, as far as they are this stage's."""
     near = NearParams(verify="exact" if stage.name.startswith("near-") else "signature")
     docs = [doc for doc in documents() if doc.text]
@@ -262,7 +262,7 @@ def dedup_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
             yield origin, row["reason"], row["copies"], row["kept_id"] and row["kept_id"].hex(), row["similarity"]
 
 
-def parts_outputs() -> Iterator[Answer]:
+def parts_outputs() -> Iterator[Output]:
     """Signatures, hashes of lines and ranks."""
     texts = [doc.text for doc in documents()]
     for params in (SignatureParams(), SignatureParams(unit="character", ngram=9, permutations=20, seed=5)):
@@ -272,7 +272,7 @@ def parts_outputs() -> Iterator[Answer]:
         yield from (rank_key(doc, 3, RankParams(prefer=prefer)).hex() for doc in documents())  # type: ignore[arg-type]
 
 
-def writer_outputs(lane: Lane, folder: Path) -> Iterator[Answer]:
+def writer_outputs(lane: Lane, folder: Path) -> Iterator[Output]:
     """Every published byte of a small corpus."""
     params = ShardParams(target_bytes=100_000, validation=0.1)
     counts = shard_counts({"web": {"documents": 150, "bytes": 400_000}}, params)
@@ -303,9 +303,9 @@ def writer_outputs(lane: Lane, folder: Path) -> Iterator[Answer]:
         yield path.relative_to(folder).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Answer]:
+def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Output]:
     """What a declared part makes of the fixed inputs. A stage without an entry judges documents with its defaults."""
-    special: Mapping[str, Callable[[Any], Iterator[Answer]]] = {
+    special: Mapping[str, Callable[[Any], Iterator[Output]]] = {
         "read": lambda _: read_outputs(folder),
         "extract": extract_outputs,
         "encode": lambda stage: encode_outputs(stage, folder),

@@ -22,7 +22,6 @@ from refinery.transforms.core.params import Params, field_docs, is_optional, sec
 from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.filter.heuristics_rules import HeuristicsParams
-from refinery.transforms.job.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 
 ROOT = Path(__file__).parents[1]
@@ -179,10 +178,6 @@ def test_every_column_of_the_work_files_is_documented() -> None:
     ):
         told = [cells[0].strip("`") for cells in rows(section(text, folder)) if cells[0].startswith("`")]
         assert told == names
-    both = {cells[0]: cells[1] for cells in rows(section(text, "rejects/ and dead_letters/"))}
-    for folder, schema in (("rejects", REJECT_SCHEMA), ("dead_letters", DEAD_SCHEMA)):
-        cell = both[f"`{folder}/part-*.parquet`"]
-        assert all(f"`{name}`" in cell for name in schema.names)
 
 
 def test_every_kind_of_page_in_the_demo_is_documented() -> None:

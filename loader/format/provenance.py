@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from refinery.loader.format.document_fields import PROVENANCE, columns_of, names_of
+
 ROW_GROUP = 65_536
 BATCH_ROWS = 1024  # rows that are Python objects at once
 ADOPTED = "adopted"  # the lane of files that another tool wrote: `refinery adopt`. They have no provenance
@@ -32,24 +34,16 @@ class Column:
 COLUMN_TYPES = {"string": pa.string(), "float": pa.float32(), "integer": pa.int64()}
 
 
+def stage_columns(columns: Sequence[Column]) -> list[pa.Field]:
+    """The columns that stages fill, as Arrow has them."""
+    return [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
+
+
 def provenance_schema(columns: Sequence[Column]) -> pa.Schema:
     """Schema of the provenance files of a corpus: row i describes document i of the shard of the same name."""
-    stages = [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
-    return pa.schema(
-        [
-            pa.field("id", pa.binary(16), nullable=False),
-            pa.field("url", pa.string(), nullable=False),
-            pa.field("source", pa.string(), nullable=False),
-            pa.field("origin", pa.string(), nullable=False),  # input file @ record offset
-            *stages,
-            pa.field("copies", pa.uint32(), nullable=False),
-            pa.field("sources", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
-            pa.field("text_bytes", pa.int64(), nullable=False),  # UTF-8 size of the text that was encoded
-            pa.field("token_offset", pa.int64(), nullable=False),  # of the first token, from the shard's start
-            pa.field("token_count", pa.int64(), nullable=False),  # with BOS and EOS
-            pa.field("meta", pa.string(), nullable=False),  # a JSON object with further values
-        ]
-    )
+    own = columns_of(PROVENANCE)
+    behind = 1 + names_of(PROVENANCE).index("origin")
+    return pa.schema([*own[:behind], *stage_columns(columns), *own[behind:]])
 
 
 def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> None:

@@ -12,26 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from refinery.loader.format.document_fields import ID_BYTES, REMOVALS, schema_of
 from refinery.loader.format.provenance import PARQUET, ROW_GROUP
 from refinery.loader.format.row_groups import write_row_groups
 
-FOLDER = "removals"
+FOLDER = REMOVALS
 URL_DUPLICATE = "url-duplicate"  # comes first: a document kept instead may be removed for the others only
 REASONS = (URL_DUPLICATE, "exact-duplicate", "near-duplicate-in-source", "near-duplicate")
 # Scopes: which documents were compared. With "reference:PREFIX" the kept document is in the corpus at PREFIX.
 SOURCE, CORPUS, REFERENCE = "source", "corpus", "reference:"
 
-ID_BYTES = 16
-
 # A removed document and the id of the one kept instead. Sorted by all columns, in this order.
-REMOVALS_SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.binary(ID_BYTES), nullable=False),
-        pa.field("kept_id", pa.binary(ID_BYTES), nullable=False),
-        pa.field("similarity", pa.float32(), nullable=False),  # 0 to 1
-        *(pa.field(name, pa.string(), nullable=False) for name in ("reason", "scope", "url", "source", "origin")),
-    ]
-)
+REMOVALS_SCHEMA = schema_of(FOLDER)
 
 
 def removals_name(index: int, count: int) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.document_fields import CAME_BACK, TAKEN_OUT, schema_of
 from refinery.loader.format.fields import Fields
 from refinery.loader.format.provenance import PARQUET, ROW_GROUP
 from refinery.loader.parquet.batches import Batches, bounded_parquet
@@ -36,25 +37,8 @@ MEANINGS = {
 KEPT = "kept"  # `was` of a document of the shards; of others the reason for which deduplication had removed it
 NOWHERE = -1  # split "", index, row and token_offset of a document that was in no shard
 
-_DOCUMENT = [
-    pa.field("id", pa.binary(16), nullable=False),
-    *(pa.field(name, pa.string(), nullable=False) for name in ("url", "source", "origin")),
-]
-_PLACE = [
-    *(pa.field(name, pa.string(), nullable=False) for name in ("split", "domain")),
-    *(pa.field(name, pa.int64(), nullable=False) for name in ("index", "row", "token_offset", "token_count")),
-    pa.field("text_bytes", pa.int64(), nullable=False),
-]
-# A document that went. Places are those of the version before; request: which line of which list asked for it.
-REMOVED_SCHEMA = pa.schema(
-    [
-        *_DOCUMENT,
-        *(pa.field(name, pa.string(), nullable=False) for name in ("was", "why", "request")),
-        *_PLACE,
-    ]
-)
-# A duplicate that came back. Places are those of the new version; instead_of: the document that had stood for it.
-ADDED_SCHEMA = pa.schema([*_DOCUMENT, *_PLACE, pa.field("instead_of", pa.binary(16), nullable=False)])
+# A document that went, placed as in the version before, and a duplicate that came back, placed as in the new version.
+REMOVED_SCHEMA, ADDED_SCHEMA = schema_of(TAKEN_OUT), schema_of(CAME_BACK)
 ORDER = ("split", "domain", "index", "row", "id", "source", "origin", "url", "was")  # of the rows of both
 
 

@@ -19,7 +19,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import index_bytes
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.packed import PackedFormat, check_columns, parse_rows
-from refinery.loader.format.provenance import PARQUET
+from refinery.loader.format.provenance import PARQUET, provenance_schema
 from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.store import CHUNK, Store, checksums
 from refinery.pipelines.checks.file_checks import check_file
@@ -27,14 +27,7 @@ from refinery.transforms.core.document import hash64
 
 ORIGIN = ("document_ids", "document_sources", "document_starts")
 # What packed rows and exported documents know of where a document comes from.
-PROVENANCE = pa.schema(
-    [
-        pa.field("id", pa.binary(16), nullable=False),
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("token_offset", pa.int64(), nullable=False),
-        pa.field("token_count", pa.int64(), nullable=False),
-    ]
-)
+PROVENANCE = pa.schema([provenance_schema(()).field(name) for name in ("id", "source", "token_offset", "token_count")])
 
 
 @dataclass

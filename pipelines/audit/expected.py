@@ -1,26 +1,24 @@
 """What must be published of a record: its row in provenance, rejects/ or dead_letters/, from judging it again."""
 
-import hashlib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from refinery.loader.format.manifest import Column
 from refinery.pipelines.audit.recorded import AuditedRun
 from refinery.pipelines.audit.sample import DEAD, KEPT, REJECTED, Row
 from refinery.pipelines.tuning.try_document import Step, Trial
-from refinery.transforms.address.redact import redact_address
-from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
-from refinery.transforms.core.document import COPIES, Document, RawDocument, content_bytes, content_size, hash64
+from refinery.transforms.core.answers import Damaged, Skipped
+from refinery.transforms.core.document import COPIES, Document, RawDocument, content_bytes, content_size
+from refinery.transforms.core.lost_rows import dead_row, is_rejected, reject_row
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.dedup.cutting_pass import CuttingPass
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import EncodedDocument
-from refinery.transforms.write.document_batch import BATCH_SCHEMA
+from refinery.transforms.write.document_batch import batch_table
 from refinery.transforms.write.shards import provenance_rows
 
 COPY_SOURCES = "copy_sources"
@@ -79,7 +77,7 @@ class Judge:
         if row is not None:
             return row["kind"] == KEPT or (row["kind"] == REJECTED and row["stage"] in self.late)
         reasons = [reason.name for stage in self.late.values() for reason in stage.reasons]
-        return any(hash64("reject", reason, origin) >= self.rejects.rate * 2**64 for reason in reasons)
+        return not all(is_rejected(reason, origin, self.rejects) for reason in reasons)
 
     def clean(self, record: RawDocument | Skipped | Damaged, source: str) -> Document | Expected:
         """Phase 1: the document that deduplication was given, or what must be published of the record."""
@@ -139,40 +137,18 @@ class Judge:
         is_listed: bool = False,
     ) -> Expected:
         """As `PerDocument` writes rejects."""
-        row = {
-            "stage": stage,
-            "reason": reason,
-            "source": source,
-            "url": redact_address(url),
-            "origin": printable(origin),
-            "excerpt": printable(text[: self.rejects.excerpt_chars]),
-            "found": printable(found),
-        }
-        sampled = hash64("reject", reason, origin) < self.rejects.rate * 2**64
-        return Expected(REJECTED, row, reason != NOT_SAMPLED and (sampled or is_listed))
+        row = reject_row(stage, reason, source, url, origin, text, found, self.rejects)
+        return Expected(REJECTED, row, is_rejected(reason, origin, self.rejects, is_listed))
 
 
 def _dead(stage: str, error: str, source: str, origin: str, data: bytes, size: int) -> Expected:
-    row = {
-        "stage": stage,
-        "error": error,
-        "source": source,
-        "origin": printable(origin),
-        "sha256": hashlib.sha256(data).hexdigest(),
-        "size": size,
-    }
-    return Expected(DEAD, row, size=size)
+    return Expected(DEAD, dead_row(stage, error, source, origin, data, size), size=size)
 
 
 def provenance_row(doc: EncodedDocument, columns: Sequence[Column], counted: Container[str]) -> Row:
     """The row that a shard's provenance has of a document, by the code that writes it; ids in hexadecimal. counted: as
     of `provenance_rows`."""
-    import pyarrow as pa
-
-    meta = orjson.dumps(dict(doc.meta), option=orjson.OPT_SORT_KEYS).decode()
-    values = (0, doc.id, doc.origin, doc.url, doc.source, doc.text_bytes, meta, b"", b"")
-    table = pa.table({name: [value] for name, value in zip(BATCH_SCHEMA.names, values, strict=True)}, BATCH_SCHEMA)
-    (row,) = provenance_rows(table, [len(doc.tokens)], columns, counted)
+    (row,) = provenance_rows(batch_table([(0, doc)]), [len(doc.tokens)], columns, counted)
     return {**row, "id": row["id"].hex(), "origin": printable(row["origin"])}
 
 

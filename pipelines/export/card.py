@@ -6,6 +6,7 @@ The card of the corpus itself is `refinery card` (pipelines/cards/); both are ma
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from refinery.loader.format.document_fields import EXPORTS, fields_of
 from refinery.loader.format.manifest import Manifest
 from refinery.pipelines.cards.front_matter import front_matter, shared_data
 from refinery.pipelines.cards.markdown import code, fenced, text
@@ -73,17 +74,4 @@ def write_card(manifest: Manifest, fields: Sequence[str], sources: Mapping[str, 
     return "\n".join(lines).encode()
 
 
-DESCRIPTIONS = {
-    "id": "BLAKE2b-128 of the cleaned text, before lines were cut and personal data was replaced",
-    "url": "address of the page, as far as the source has one",
-    "source": "source of the recipe",
-    "domain": "domain that the source belongs to",
-    "origin": "input file and offset of the record",
-    "copies": "documents that this one stands for, itself included",
-    "sources": "sources that these came from",
-    "text_bytes": "size of the text in UTF-8",
-    "token_count": "tokens of the document in the corpus, with BOS and EOS",
-    "meta": "further values, as a JSON object",
-    "text": "the text that was encoded",
-    "input_ids": "its tokens, with BOS and EOS",
-}
+DESCRIPTIONS = {field.name: field.meaning_in(EXPORTS) for field in fields_of(EXPORTS)}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from refinery.loader.format.document_fields import EXPORTS, names_of
 from refinery.loader.format.manifest import Column
 from refinery.pipelines.export.export_format import COMPRESSIONS, FLAGS, ExportFormat, FileOptions
 from refinery.pipelines.export.registry import export_formats, load_format
@@ -17,9 +18,6 @@ WORK = "_export"  # below an export: task lists, records of what is done, the jo
 
 TOKENS = "torch"  # the one format of tokens without documents
 MEGATRON = "megatron"  # a corpus of its own (refinery.pipelines.adopt.megatron_export), not one of ExportOptions
-
-BEFORE = ("id", "url", "source", "domain", "origin")
-AFTER = ("copies", "sources", "text_bytes", "token_count", "meta", "text", "input_ids")
 
 
 def format_names() -> tuple[str, ...]:
@@ -89,7 +87,9 @@ class ExportOptions:
 
 def all_fields(columns: Sequence[Column]) -> tuple[str, ...]:
     """Every field that a row can have, in order. columns: of the corpus' provenance."""
-    return (*BEFORE, *(column.name for column in columns), *AFTER)
+    own = names_of(EXPORTS)
+    behind = 1 + own.index("origin")
+    return (*own[:behind], *(column.name for column in columns), *own[behind:])
 
 
 def chosen_fields(options: ExportOptions, columns: Sequence[Column]) -> tuple[str, ...]:

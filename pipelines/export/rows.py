@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.document_fields import EXPORTS, columns_of
 from refinery.loader.format.manifest import Column, FileEntry, Manifest, ShardEntry, provenance_schema
-from refinery.loader.format.provenance import COLUMN_TYPES
+from refinery.loader.format.provenance import stage_columns
 from refinery.loader.format.shard_files import load_index, read_file
 from refinery.loader.parquet.guarded import GuardedFile
 from refinery.loader.storage.open_store import open_store
@@ -80,19 +81,12 @@ def parse_entry(plain: Mapping[str, Any]) -> ShardEntry:
 
 
 def row_schema(columns: Sequence[Column], fields: Collection[str], dtype: str) -> pa.Schema:
-    """Columns of an export: `fields` of `all_fields`. input_ids are of the smallest type that holds the vocabulary."""
-    stages = {column.name: COLUMN_TYPES[column.type] for column in columns}
-    types = stages | {
-        **dict.fromkeys(("id", "url", "source", "domain", "origin", "meta", "text"), pa.string()),
-        "copies": pa.uint32(),
-        "sources": pa.list_(pa.string()),
-        "text_bytes": pa.int64(),
-        "token_count": pa.int64(),
-        "input_ids": pa.list_(pa.from_numpy_dtype(np.dtype(dtype))),
-    }
-    nullable = {column.name for column in columns if column.type != "string"}
-    names = [name for name in all_fields(columns) if name in fields]
-    return pa.schema([pa.field(name, types[name], nullable=name in nullable) for name in names])
+    """Columns of an export: `fields` of `all_fields`. Ids are in hexadecimal digits, input_ids
+    of the smallest type that holds the vocabulary."""
+    own = {column.name: column for column in columns_of(EXPORTS)}
+    own["input_ids"] = pa.field("input_ids", pa.list_(pa.from_numpy_dtype(np.dtype(dtype))), nullable=False)
+    own |= {column.name: column for column in stage_columns(columns)}
+    return pa.schema([own[name] for name in all_fields(columns) if name in fields])
 
 
 @dataclass

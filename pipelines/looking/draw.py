@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import accumulate, count
 
 from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.document_fields import REJECTS, names_of
 from refinery.loader.format.manifest import Manifest
 from refinery.pipelines.corpus.find_rows import Row, damage_named
 from refinery.pipelines.corpus.scan import Say, scan, silent
@@ -15,7 +16,7 @@ from refinery.pipelines.tracing.answers import Doc, Kept, Rejected
 from refinery.pipelines.tracing.trace_documents import kept_answer
 from refinery.transforms.core.document import hash64
 
-COLUMNS = ("stage", "reason", "source", "url", "origin", "excerpt", "found")  # older corpora do not have the last
+COLUMNS = names_of(REJECTS)  # older corpora do not have the last
 ROWS = 4096
 LISTED = 12  # stages and reasons that a message names
 

@@ -9,6 +9,9 @@ import re
 from html import escape
 from pathlib import Path
 
+import pyarrow as pa
+
+from refinery.loader.format.document_fields import EXPORTS, NULLABLE, PROVENANCE, columns_of, fields_of
 from refinery.pipelines.acquire.listing import RepositoryParams
 from refinery.pipelines.acquire.tree_files import REASONS
 from refinery.pipelines.cards.about import About
@@ -26,7 +29,8 @@ from refinery.transforms.statistics.points import POINTS
 from refinery.transforms.statistics.tally import BUILT_IN
 
 BLOCK = re.compile(
-    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|statistics|formats)(?:: ([\w.-]*))? -->\n)"
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|statistics|formats|columns)"
+    r"(?:: ([\w.-]*))? -->\n)"
     r"(.*?)(<!-- end -->)",
     re.DOTALL,
 )
@@ -86,6 +90,34 @@ def formats(name: str) -> str:
     return table(("format", "endings", "a record", "offset in `origin`", "keys that it reads"), rows)
 
 
+# Columns of files that recipes add to those of the table, behind `origin`.
+OF_STAGES = {
+    PROVENANCE: "those that the manifest's `columns` list, in its order: here `language`, `language_score`, `quality`, "
+    "those that the recipe asks for ([labels.md](labels.md)), of source code `repo`, `commit`, `path`, `repo_license`, "
+    "`license`, …; text is empty, numbers are null where a stage did not run",
+    EXPORTS: "the provenance columns of the corpus, such as `language`, `quality`",
+}
+
+
+def columns(file: str) -> str:
+    """The columns of a file, one of `document_fields.FILES`."""
+    rows = []
+    for field, column in zip(fields_of(file), columns_of(file), strict=True):
+        may_be_null = " or null" if column.nullable and file not in NULLABLE else ""
+        rows.append((f"`{field.name}`", f"{type_name(column.type)}{may_be_null}", field.meaning_in(file)))
+        if field.name == "origin" and file in OF_STAGES:
+            rows.append(("*columns of the stages*", "string, float32 or int64", OF_STAGES[file]))
+    return table(("column", "type", "meaning"), iter(rows))
+
+
+def type_name(kind: pa.DataType) -> str:
+    """An Arrow type in words."""
+    if pa.types.is_list(kind):
+        return f"list of {type_name(kind.value_type)}"
+    names = {"float": "float32", "double": "float64"}
+    return f"{kind.byte_width} bytes" if pa.types.is_fixed_size_binary(kind) else names.get(str(kind), str(kind))
+
+
 def compressions(reader: Reader) -> str:
     """The endings of compression that files of a format may have beside their own."""
     return f", also {' '.join(f'`{ending}`' for ending in COMPRESSIONS[1:])}" if reader.compressed else ""
@@ -97,7 +129,13 @@ def make(kind: str, name: str) -> str:
         return reasons(all_stages(), name)
     if kind == "notes":
         return notes(all_stages())
-    if named := {"acquire": acquire, "cards": cards, "statistics": statistics, "formats": formats}.get(kind):
+    if named := {
+        "acquire": acquire,
+        "cards": cards,
+        "statistics": statistics,
+        "formats": formats,
+        "columns": columns,
+    }.get(kind):
         return named(name)
     if whole := {"stages": stages, "phases": phases, "defaults": defaults}.get(kind):
         return whole(with_target(find_lane(name)) if name else all_lanes()[0])

@@ -18,14 +18,15 @@ import pyarrow as pa
 from refinery.loader.format.manifest import Column, FileEntry, Manifest, ShardEntry, provenance_schema
 from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA
 from refinery.loader.format.shard_files import load_index, read_file
-from refinery.loader.format.takedown import KEPT, NOWHERE, REQUESTED
+from refinery.loader.format.takedown import KEPT, NOWHERE, REMOVED_SCHEMA, REQUESTED
 from refinery.loader.parquet.batches import stored_batches, stored_table
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
 from refinery.pipelines.takedown.request import BENCHMARK, KEY, LISTS, Keys, Request, where_rule
+from refinery.transforms.core.answers import answer_of
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.document import Document, Finding
+from refinery.transforms.core.document import Document
 from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.filter.decontaminate import DecontaminateParams, judge_contamination, load_benchmarks
 from refinery.transforms.job.read_task_list import ReadTaskList
@@ -38,9 +39,7 @@ EXCERPT = 300  # characters around the first n-gram of a benchmark's item
 # A document that is asked for: as in the proof's listing, and what stood for it.
 FOUND_SCHEMA = pa.schema(
     [
-        ("id", pa.binary(ID_BYTES)),
-        *((name, pa.string()) for name in ("url", "source", "origin", "was", "why", "request", "split", "domain")),
-        *((name, pa.int64()) for name in ("index", "row", "token_offset", "token_count", "text_bytes")),
+        *(column.with_nullable(True) for column in REMOVED_SCHEMA),
         ("matched", pa.string()),
         ("kept_id", pa.binary(ID_BYTES)),
     ]
@@ -157,8 +156,8 @@ def contaminated(store: Store, entry: ShardEntry, job: FindJob) -> dict[int, tup
     found: dict[int, tuple[str, str]] = {}
     for row, (start, length) in enumerate(zip(index.offsets.tolist(), index.lengths.tolist(), strict=True)):
         text = tokenizer.decode(tokens[start + head : start + length - tail])
-        answer = judge_contamination(Document(b"", text, "", "", "", 0), contents, params)
-        if isinstance(answer, Finding):
+        answer = answer_of(judge_contamination(Document(b"", text, "", "", "", 0), contents, params))
+        if answer.found:
             spans, _ = contents.index.scan(text)
             begin, end = (int(spans[:, 0].min()), int(spans[:, 1].max())) if len(spans) else (0, 0)
             first = max(0, begin - EXCERPT // 4)

@@ -12,22 +12,17 @@ from refinery.pipelines.takedown.funnel import Step
 from refinery.pipelines.takedown.request import BY_OTHERS, LICENCE, Request
 from refinery.pipelines.takedown.rewrite import batch_of
 from refinery.pipelines.takedown.rows import Row
-from refinery.transforms.address.redact import redact_address
+from refinery.transforms.core.answers import Answer, answer_of
 from refinery.transforms.core.document import (
     COPIES,
     Document,
-    Drop,
-    Finding,
-    Scored,
     content_size,
-    hash64,
-    listing_of,
     text_bytes,
 )
 from refinery.transforms.core.lane import AnyStage
+from refinery.transforms.core.lost_rows import is_rejected, reject_row
 from refinery.transforms.core.prepared import Prepared, prepare_held, prepare_once
 from refinery.transforms.core.rejects import RejectParams
-from refinery.transforms.core.safe_text import printable
 from refinery.transforms.filter.decontaminate import DecontaminateParams, judge_contamination, load_benchmarks
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.shards import provenance_rows
@@ -117,39 +112,24 @@ class Judge:
             resource = [self.prepared[stage.name].resource] if stage.prepare else []
             entered = content_size(doc)
             try:
-                answer: Any = stage.judge(doc, *resource, params=params)
-                if stage.splits and not isinstance(answer, Drop):
-                    answer = list(answer)
+                answer = answer_of(stage.judge(doc, *resource, params=params))
+                results = list(answer.result) if stage.splits and not answer.reason else [answer.result]
             except Exception as error:  # noqa: BLE001 - as in a run; a dead letter is none of a takedown's
                 return Unrepresented(row, f"the stage {stage.name} failed on it ({type(error).__name__})")
-            if isinstance(answer, list):
-                if [part.id for part in answer] != [doc.id]:
-                    return Unrepresented(row, f"the stage {stage.name} makes several documents of one")
-                (answer,) = answer
-            inner = answer.answer if isinstance(answer, Finding | Scored) else answer
-            if isinstance(inner, Drop):
-                steps.append(Step(stage.name, entered, dropped=inner.reason))
-                finding = answer if isinstance(answer, Finding) else Finding(inner, ())
-                return Lost(row, size, tuple(steps), reject_row(stage, doc, inner, finding, self.recipe.rejects))
-            steps.append(Step(stage.name, entered, content_size(inner)))
-            doc = inner
+            if answer.reason:
+                steps.append(Step(stage.name, entered, dropped=answer.reason))
+                return Lost(row, size, tuple(steps), rejected(stage, doc, answer, self.recipe.rejects))
+            if stage.splits and [part.id for part in results] != [doc.id]:
+                return Unrepresented(row, f"the stage {stage.name} makes several documents of one")
+            (doc,) = results
+            steps.append(Step(stage.name, entered, content_size(doc)))
         return Reinstated(row, size, tuple(steps), doc, row.get("kept_id", b""))
 
 
-def reject_row(stage: AnyStage, doc: Any, drop: Drop, finding: Finding, rejects: RejectParams) -> Row | None:
-    """The row of rejects/ of a document that a stage dropped, as a run writes it (`transforms.core.per_document`); None
-    where its sample does not take it."""
-    sampled = hash64("reject", drop.reason, doc.origin) < rejects.rate * 2**64
-    found, is_listed = listing_of(replace(finding, answer=drop))
-    if not (sampled or is_listed):
+def rejected(stage: AnyStage, doc: Any, answer: Answer, rejects: RejectParams) -> Row | None:
+    """The row of rejects/ of a document that a stage dropped, as a run writes it; None where its sample does not take
+    it."""
+    if not is_rejected(answer.reason, doc.origin, rejects, answer.is_listed):
         return None
     text = doc.text if isinstance(doc, Document) and stage.excerpts else ""
-    return {
-        "stage": stage.name,
-        "reason": drop.reason,
-        "source": doc.source,
-        "url": redact_address(doc.url),
-        "origin": printable(doc.origin),
-        "excerpt": printable(text[: rejects.excerpt_chars]),
-        "found": printable(found),
-    }
+    return reject_row(stage.name, answer.reason, doc.source, doc.url, doc.origin, text, answer.summary, rejects)

@@ -13,13 +13,12 @@ from typing import Any
 
 import apache_beam as beam
 import orjson
-import pyarrow as pa
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
 from refinery.loader.format.manifest import RUN, ShardEntry, parse_shard, provenance_schema, shard_name, unseal
 from refinery.loader.format.takedown import STAGE
-from refinery.loader.parquet.batches import stored_table
+from refinery.loader.parquet.batches import stored_batches
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.export.rows import parse_entry, plain_entry
@@ -36,7 +35,7 @@ from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.job.read_task_list import ReadTaskList
 from refinery.transforms.job.task_list import TaskList, write_task_list
 from refinery.transforms.job.write_report import WriteReport
-from refinery.transforms.statistics.measure import COLUMNS, KIND, MergeStatistics, measure_shard
+from refinery.transforms.statistics.measure import KIND, MergeStatistics, ShardTally
 from refinery.transforms.statistics.points import PUBLISHED
 from refinery.transforms.statistics.tally import Measured, Tally, measured_notes, unpack
 
@@ -45,20 +44,17 @@ NUMBER = 20_000  # of the job: behind all of those that decide families
 
 
 def recount_shard(line: bytes, root: str, columns: Sequence[Any], notes: Measured) -> bytes:
-    """The side-output record of the documents of a shard, as its writer measures them. Memory: its provenance."""
+    """The side-output record of the documents of a shard, as its writer measures them. Memory: a batch of its
+    provenance."""
     entry = parse_entry(orjson.loads(line))
     store, schema = open_store(root), provenance_schema(columns)
-    table = stored_table(store, entry.provenance.path, schema.names, schema)
-    own = {column.name: table[column.name].to_pylist() for column in columns}
-    facts = zip(*(table[name].to_pylist() for name in ("meta", "copies", "sources")), strict=True)
-    metas = [
-        orjson.dumps(shuffled_meta(meta, {name: values[at] for name, values in own.items()}, copies, sources)).decode()
-        for at, (meta, copies, sources) in enumerate(facts)
-    ]
-    whole = table.set_column(table.column_names.index("meta"), "meta", pa.array(metas, pa.string()))
+    names, tally = [column.name for column in columns], ShardTally(notes)
+    for batch in stored_batches(store, entry.provenance.path, schema.names, schema):
+        for row in batch.to_pylist():
+            own = {name: row[name] for name in names}
+            tally.add(row, shuffled_meta(row["meta"], own, row["copies"], row["sources"]), row["token_count"])
     work_done("shards", 1)
-    name = shard_name(entry.split, entry.domain, entry.index, entry.count)
-    return measure_shard(name, whole.select(COLUMNS), table["token_count"].to_pylist(), notes)
+    return tally.record(shard_name(entry.split, entry.domain, entry.index, entry.count))
 
 
 @dataclass

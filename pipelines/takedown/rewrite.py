@@ -28,6 +28,7 @@ from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
 from refinery.pipelines.export.text_job import finish, finished, record_name
 from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.counters import work_done
+from refinery.transforms.core.document import meta_json
 from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.job.read_task_list import ReadTaskList
@@ -36,7 +37,7 @@ from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.token_columns import Lost, token_columns
-from refinery.transforms.write.document_batch import BATCH_SCHEMA
+from refinery.transforms.write.document_batch import BATCH_SCHEMA, batch_table
 from refinery.transforms.write.shards import write_shard
 from refinery.transforms.write.shuffle import order_key, shard_key
 from refinery.transforms.write.table_batches import deserialize_batch, serialize_batch
@@ -102,16 +103,7 @@ def save_change(store: Store, change: ShardChange, seed: int) -> bytes:
 
 def batch_of(documents: Iterable[EncodedDocument], seed: int) -> pa.Table:
     """Documents as they cross the shuffle of a run."""
-    rows = [
-        {
-            **{name: getattr(doc, name) for name in ("id", "origin", "url", "source", "text_bytes", "columns")},
-            "order": order_key(seed, doc.id),
-            "meta": orjson.dumps(dict(doc.meta), option=orjson.OPT_SORT_KEYS).decode(),
-            "tokens": doc.tokens.tobytes(),
-        }
-        for doc in documents
-    ]
-    return pa.Table.from_pylist(rows, schema=BATCH_SCHEMA)
+    return batch_table((order_key(seed, doc.id), doc) for doc in documents)
 
 
 def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
@@ -170,13 +162,15 @@ def staying(store: Store, entry: ShardEntry, plan: Mapping[str, Any], job: Rewri
     for at, (meta, count, sources) in enumerate(facts):
         count, sources = copies.get(ids[at], (count, sources))
         full = shuffled_meta(meta, {name: values[at] for name, values in own.items()}, count, sources)
-        metas.append(orjson.dumps(full, option=orjson.OPT_SORT_KEYS).decode())
+        metas.append(meta_json(full))
         columns.append(structure(full, np.frombuffer(every[at], index.dtype), job))
-    same = {name: kept[name] for name in ("id", "origin", "url", "source", "text_bytes")}
     orders = [order_key(job.seed, id_) for id_ in ids]
     made = {"order": orders, "meta": metas, "tokens": every, "columns": columns}
-    arrays = {**same, **{name: pa.array(values, BATCH_SCHEMA.field(name).type) for name, values in made.items()}}
-    return pa.table({name: arrays[name].cast(BATCH_SCHEMA.field(name).type) for name in BATCH_SCHEMA.names})
+    arrays = [
+        pa.array(made[field.name], field.type) if field.name in made else kept[field.name].cast(field.type)
+        for field in BATCH_SCHEMA
+    ]
+    return pa.table(arrays, schema=BATCH_SCHEMA)
 
 
 def shuffled_meta(meta: str, own: Mapping[str, Any], copies: int, sources: Sequence[str]) -> dict[str, Any]:

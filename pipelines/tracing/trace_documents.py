@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.document_fields import DEAD_LETTERS, REJECTS, names_of
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.removals import REFERENCE, URL_DUPLICATE
 from refinery.pipelines.corpus.find_rows import Row, Wanted, find_kept, find_records, find_removed
@@ -40,8 +41,7 @@ from refinery.pipelines.tracing.takedowns import doc_of, find_taken_down, with_r
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 
-REJECTS = ("stage", "reason", "source", "url", "origin", "found")  # older corpora do not have the last
-DEAD = ("stage", "error", "source", "origin", "sha256", "size")
+REJECTED = tuple(name for name in names_of(REJECTS) if name != "excerpt")  # older corpora do not have the last
 
 
 def trace(
@@ -148,11 +148,11 @@ class _Tracer:
 
         rejected = (
             Rejected(doc_of(row), row["stage"], row["reason"], row.get("found") or "")
-            for row in find("rejects", REJECTS)
+            for row in find(REJECTS, REJECTED)
         )
         dead = (
             Dead(doc_of(row), row["stage"], row["error"], row["sha256"], row["size"])
-            for row in find("dead_letters", DEAD)
+            for row in find(DEAD_LETTERS, names_of(DEAD_LETTERS))
         )
         return [*rejected, *dead]
 

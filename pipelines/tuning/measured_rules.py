@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
-from refinery.transforms.core.document import Drop, Finding, Scored
+from refinery.transforms.core.answers import answer_of
 from refinery.transforms.core.lane import AnyStage
 from refinery.transforms.core.params import Params, is_optional
 
@@ -73,15 +73,9 @@ def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> It
             yield Reading(rule, None, False)
 
 
-def dropped_for(answer: Any) -> str:
-    """The reason of a judge's answer, "" if the document was kept."""
-    inner = answer.answer if isinstance(answer, Finding | Scored) else answer
-    return inner.reason if isinstance(inner, Drop) else ""
-
-
 def _read(rule: Rule, params: Params, judge: Callable[[Any], Any]) -> Reading:
     def drops(threshold: float) -> bool:
-        return dropped_for(judge(_with(params, rule.path, threshold))) == rule.reason
+        return answer_of(judge(_with(params, rule.path, threshold))).reason == rule.reason
 
     whole = isinstance(rule.threshold, int)
     low, high = threshold_range(_holder(params, rule.path).model_fields[rule.path[-1]], rule.threshold)

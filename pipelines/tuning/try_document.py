@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any, cast
 
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.tuning.measured_rules import Reading, dropped_for, named_values, readings
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, content_size, listing_of
+from refinery.pipelines.tuning.measured_rules import Reading, named_values, readings
+from refinery.transforms.core.answers import Answer, answer_of
+from refinery.transforms.core.document import Document, Drop, RawDocument, content_size
 from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.core.prepared import Prepared, prepare_once
 from refinery.transforms.dedup.cutting_pass import CuttingPass
@@ -96,23 +97,22 @@ class Trial:
         resource = [self.prepared[stage.name].resource] if stage.prepare else []
         judge = partial(cast(Callable[..., Any], stage.judge), doc, *resource)
         try:
-            answer = judge(params=params)
-            inner: Any = answer.answer if isinstance(answer, Finding | Scored) else answer
-            results = list(inner) if stage.splits and not dropped_for(answer) else [inner]
+            answer = answer_of(judge(params=params))
+            results = list(answer.result) if stage.splits and not answer.reason else [answer.result]
         except Exception as error:  # noqa: BLE001 - as in a run, where it becomes a dead letter
             return Decision(stage.name, "dead", f"{type(error).__name__}: {error}"), None
         notes = _notes(answer, doc, results, stage)
         measured: tuple[Reading, ...] = ()
         if self.measure and not resource:
             measured = tuple(readings(stage, params, lambda other: judge(params=other)))
-        if reason := dropped_for(answer):
+        if reason := answer.reason:
             declared = next((each for each in stage.reasons if each.name == reason), None)
             why = f"{reason}: {declared.meaning}" if declared else reason
             if self.measure:
                 notes |= _notes_if_kept(stage, params, doc)
             limits = _limits(stage, params, reason, notes, measured)
             advice = declared.advice if declared else ""
-            listing = listing_of(answer)
+            listing = answer.summary, answer.is_listed
             return Decision(stage.name, "dropped", why, advice, 0, notes, measured, limits, *listing), None
         return Decision(stage.name, "kept", "", "", content_size(results[0]), notes, measured), results[0]
 
@@ -142,18 +142,17 @@ def _notes_if_kept(stage: AnyStage, params: Any, doc: Any) -> dict[str, Any]:
         return {}
     try:
         free = type(params).model_construct(**{**{name: getattr(params, name) for name in fields}, **open_})
-        answer: Any = stage.judge(doc, *([stage.prepare(free)] if stage.prepare else []), params=free)
-        inner = answer.answer if isinstance(answer, Finding | Scored) else answer
+        answer = answer_of(stage.judge(doc, *([stage.prepare(free)] if stage.prepare else []), params=free))
     except Exception:  # noqa: BLE001 - a stage may refuse what its fields allow; it is only a note
         return {}
-    return _notes(answer, doc, [inner], stage) if isinstance(inner, Document) else {}
+    return _notes(answer, doc, [answer.result], stage) if isinstance(answer.result, Document) else {}
 
 
-def _notes(answer: Any, before: Any, results: list[Any], stage: AnyStage) -> dict[str, Any]:
+def _notes(answer: Answer, before: Any, results: list[Any], stage: AnyStage) -> dict[str, Any]:
     notes: dict[str, Any] = {}
-    if isinstance(answer, Finding) and answer.found:
+    if answer.found:
         notes["found"] = answer.summary
-    if isinstance(answer, Scored):
+    if answer.series:
         notes[f"score of {answer.series}"] = answer.value
     after = results[0]
     if isinstance(after, Drop):

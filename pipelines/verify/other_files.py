@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.document_fields import DEAD_LETTERS, REJECTS, names_of
 from refinery.loader.format.listing import FOLDER as LISTINGS
 from refinery.loader.format.manifest import MANIFEST, RUN, SPLITS, Manifest, unseal
 from refinery.loader.format.packed import FOLDER as PACKED
@@ -26,12 +27,8 @@ WORK = "work"  # of phase manifests and parts that a run kept
 # Folders that may hold no file that the manifest does not list.
 FOLDERS = (*SPLITS, PACKED, "tokenizer", "removals", "rejects", "dead_letters", LOOKUP, TAKEDOWNS, LISTINGS)
 
-# Columns, repeated here because the module that defines them imports Beam; a test keeps them equal.
-RECORDS: Mapping[str, tuple[str, ...]] = {
-    "dead_letters": ("stage", "error", "source", "origin", "sha256", "size"),
-    "rejects": ("stage", "reason", "source", "url", "origin", "excerpt", "found"),
-}
-LATER = {"rejects": ("found",)}  # columns that older corpora do not have
+RECORDS = {folder: names_of(folder) for folder in (DEAD_LETTERS, REJECTS)}
+LATER = {REJECTS: ("found",)}  # columns that older corpora do not have
 
 
 def check_others(store: Store, manifest: Manifest, damaged: set[str]) -> Iterator[str]:

@@ -10,22 +10,14 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from refinery.loader.format.provenance import Column
 from refinery.pipelines.export.export_format import COMPRESSIONS, ExportFormat, FileOptions
+from refinery.pipelines.export.options import all_fields
+from refinery.pipelines.export.rows import row_schema
 from refinery.testing.expect import expect
 
-SCHEMA = pa.schema(
-    [
-        *(pa.field(name, pa.string(), nullable=False) for name in ("id", "url", "source", "domain", "origin")),
-        pa.field("language", pa.string(), nullable=False),
-        pa.field("quality", pa.float32()),
-        pa.field("copies", pa.uint32(), nullable=False),
-        pa.field("sources", pa.list_(pa.string()), nullable=False),
-        pa.field("text_bytes", pa.int64(), nullable=False),
-        pa.field("token_count", pa.int64(), nullable=False),
-        *(pa.field(name, pa.string(), nullable=False) for name in ("meta", "text")),
-        pa.field("input_ids", pa.list_(pa.uint16()), nullable=False),
-    ]
-)
+_COLUMNS = (Column("language", "string"), Column("quality", "float"))
+SCHEMA = row_schema(_COLUMNS, all_fields(_COLUMNS), "uint16")
 TEXTS = (
     "a",
     "two\nlines\r\n and\ttabs",

@@ -53,6 +53,15 @@ def test_the_steps(mine: Path) -> None:
     assert any(series.name == "sentence_length" for point in statistics.points for series in point.series)
 
 
+def test_exports_have_it(mine: Path) -> None:
+    assert execute([str(word) for word in command(mine, mine / "out")]) == 0
+    asked = ["--format", "jsonl", "--fields", "id,sentence_length", "--output", str(mine / "jsonl")]
+    assert execute(["export", str(mine / "out"), *asked]) == 0
+    exported = refinery.corpus.open(mine / "jsonl")
+    rows = [row for batch in exported.documents(["sentence_length"]) for row in batch.to_pylist()]
+    assert len(rows) == 8 and all(row["sentence_length"] > 0 for row in rows)
+
+
 def test_a_rule_knows_it(mine: Path) -> None:
     recipe = yaml.safe_load((mine / "recipe.yaml").read_text()) | {"keep": {"rule": "sentence_length < 10"}}
     (mine / "recipe.yaml").write_text(yaml.safe_dump(recipe))

@@ -4,6 +4,7 @@ Layout: one JSON header (everything but the text), varint-prefixed, then the tex
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
+from dataclasses import fields
 from typing import Any
 
 import orjson
@@ -13,23 +14,18 @@ from apache_beam.coders.coders import FastCoder
 
 from refinery.transforms.core.document import NO_META, Document, RawDocument
 
+BESIDE = ("text", "content", "found")  # not in the header: what follows it, and what is not passed on
+HEADERS = {cls: tuple(each.name for each in fields(cls) if each.name not in BESIDE) for cls in (Document, RawDocument)}
+
 
 class _DocumentImpl(coder_impl.StreamCoderImpl):
     def encode_to_stream(self, doc: Any, stream: Any, nested: bool) -> None:
         raw = isinstance(doc, RawDocument)
         content = doc.content if raw else doc.text
         is_str = isinstance(content, str)
-        header = {
-            "url": doc.url,
-            "source": doc.source,
-            "origin": doc.origin,
-            "position": doc.position,
-            "meta": dict(doc.meta),
-            "str": is_str,
-        }
-        if raw:
-            header |= {"is_html": doc.is_html, "charset": doc.charset}
-        else:
+        header = {name: getattr(doc, name) for name in HEADERS[type(doc)]}
+        header["meta"], header["str"] = dict(doc.meta), is_str
+        if not raw:
             header["id"] = doc.id.hex()
         stream.write(orjson.dumps(header, option=orjson.OPT_SORT_KEYS), True)
         stream.write(content.encode("utf-8", "surrogatepass") if is_str else content, True)

@@ -1,4 +1,4 @@
-"""The element that travels through the funnel, and the two ways a stage can answer for it."""
+"""The element that travels through the funnel, and a stage's refusal of it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import orjson
+
+from refinery.loader.format.document_fields import ID_BYTES as ID_BYTES  # offered from here, too
 from refinery.transforms.native import textclean
 
 Scalar = str | int | float
 NO_META: Mapping[str, Scalar] = MappingProxyType({})
 
-ID_BYTES = 16
 COPIES = "copies"  # note of every document that deduplication kept: how many it stands for
 TEXT_ID = "text_id"  # note of a document whose text was changed after it got its id: the id of the text encoded
 TEXT_ID_SINCE = ("encode", 2)  # the stage that makes it, and its first version that does
-MAX_SUMMARY = 10  # findings that a summary names
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,47 +78,9 @@ class FailClosed(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A stage's answer (what it emits, or a Drop) with what it found in the document: "group/name" each, no name twice.
-
-    Every one is counted, by document and source; a Drop with a finding is always listed in rejects/, unless it has a
-    detail. detail: what decided, where there are too many different ones to count them: not counted, but what rejects/
-    says of the Drop, which is sampled like any other.
-    """
-
-    answer: Any
-    found: tuple[str, ...]
-    detail: str = ""
-
-    @property
-    def summary(self) -> str:
-        """The detail, or the first few and how many more there are."""
-        if self.detail:
-            return self.detail
-        more = len(self.found) - MAX_SUMMARY
-        return ", ".join(self.found[:MAX_SUMMARY]) + (f" and {more} more" if more > 0 else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A stage's answer with the number that it gave the document, dropped or not, for the run's distributions.
-
-    series: what it is a number of ("en" for the perplexity of English); a stage has few of them.
-    """
-
-    answer: Document | Drop
-    series: str
-    value: float
-
-
-def listing_of(answer: Any) -> tuple[str, bool]:
-    """What rejects/ says of a stage's refusal (a Drop, in a Finding or a Scored or by itself), and whether it is listed
-    there whatever the rate."""
-    finding = answer if isinstance(answer, Finding) else None
-    drop: Any = answer.answer if isinstance(answer, Finding | Scored) else answer
-    is_listed = finding is not None and bool(finding.found) and not finding.detail
-    return (finding.summary if finding else "") or drop.summary, is_listed
+def meta_json(meta: Mapping[str, Scalar]) -> bytes:
+    """`meta` as columns of files and batches have it: JSON, keys in order."""
+    return orjson.dumps(dict(meta), option=orjson.OPT_SORT_KEYS)
 
 
 def document_id(text: str) -> bytes:

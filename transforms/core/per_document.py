@@ -6,33 +6,28 @@ What they count is in counters.py, what they report beside documents goes throug
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import apache_beam as beam
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
-from refinery.transforms.address.redact import redact_address
-from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
+from refinery.transforms.core.answers import Answer, Damaged, Skipped, answer_of
 from refinery.transforms.core.counters import Counters, count_metric, work_done
 from refinery.transforms.core.document import (
     Document,
     Drop,
     FailClosed,
-    Finding,
     RawDocument,
-    Scored,
     content_bytes,
     content_size,
-    hash64,
-    listing_of,
 )
 from refinery.transforms.core.live import LIVE
+from refinery.transforms.core.lost_rows import dead_row, is_rejected, reject_row
 from refinery.transforms.core.prepared import HeldFiles, prepare_held, prepare_once
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
@@ -40,8 +35,6 @@ from refinery.transforms.exchange.records import MAIN, SIDE_OUTPUT, side_output_
 from refinery.transforms.exchange.side_outputs import add_side_output, in_global_window, with_side_output
 from refinery.transforms.input_sums.file_read import KIND as READS
 from refinery.transforms.input_sums.file_read import FileRead
-
-NOTHING = Finding(Drop(""), ())  # of an answer without a finding
 
 
 class _Routing(beam.DoFn):
@@ -63,53 +56,25 @@ class _Routing(beam.DoFn):
         for record in self.counters.records():
             yield in_global_window(record)
 
-    def drop(
-        self, source: str, drop: Drop, size: int, url: str, origin: str, text: str, finding: Finding = NOTHING
-    ) -> list[Any]:
-        """The reject of a dropped document, if it is sampled or a finding has it listed.
-
-        Its address is redacted here, for every stage and reader: those before the stage of secrets, and that stage
-        itself, have it as it was found."""
-        reason = drop.reason
+    def drop(self, source: str, answer: Answer, size: int, url: str, origin: str, text: str) -> list[Any]:
+        """The reject of a dropped document, if it is sampled or a finding has it listed."""
+        reason = answer.reason
         self.counters.add(source, "dropped", reason, size)
         LIVE[self.stage, "dropped"] += 1
-        sampled = hash64("reject", reason, origin) < self.rejects.rate * 2**64
-        found, is_listed = listing_of(replace(finding, answer=drop))
-        if reason == NOT_SAMPLED or not (sampled or is_listed):
+        if not is_rejected(reason, origin, self.rejects, answer.is_listed):
             return []
-        return [
-            beam.pvalue.TaggedOutput(
-                SIDE_OUTPUT,
-                side_output_record(
-                    "reject",
-                    stage=self.stage,
-                    reason=reason,
-                    source=source,
-                    url=redact_address(url),
-                    origin=printable(origin),
-                    excerpt=printable(text[: self.rejects.excerpt_chars]),
-                    found=printable(found),
-                ),
-            )
-        ]
+        return self._row(
+            "reject", reject_row(self.stage, reason, source, url, origin, text, answer.summary, self.rejects)
+        )
 
     def die(self, source: str, error: str, size: int, origin: str, data: bytes) -> list[Any]:
         self.counters.add(source, "dead", error, size)
         LIVE[self.stage, "dead"] += 1
-        return [
-            beam.pvalue.TaggedOutput(
-                SIDE_OUTPUT,
-                side_output_record(
-                    "dead",
-                    stage=self.stage,
-                    error=error,
-                    source=source,
-                    origin=printable(origin),
-                    sha256=hashlib.sha256(data).hexdigest(),
-                    size=size,
-                ),
-            )
-        ]
+        return self._row("dead", dead_row(self.stage, error, source, origin, data, size))
+
+    @staticmethod
+    def _row(kind: str, row: Mapping[str, Any]) -> list[Any]:
+        return [beam.pvalue.TaggedOutput(SIDE_OUTPUT, side_output_record(kind, **row))]
 
 
 class UndeclaredReason(ValueError):
@@ -154,18 +119,8 @@ class _JudgeDocument(_Routing):
     def process(self, doc: Any) -> Any:
         start = time.perf_counter()
         try:
-            result = self.judge(doc) if self.prepare is None else self.judge(doc, self.resource)
-            finding = result if isinstance(result, Finding) else NOTHING
-            scored = result if isinstance(result, Scored) else None
-            result = finding.answer if finding is not NOTHING else scored.answer if scored else result
-            if isinstance(result, Drop):
-                self._check(result)
-            elif self.splits:
-                result = self._collect(result)
-            elif not isinstance(result, self.output_type):
-                raise NoDocument(
-                    f"{self.stage}: {type(result).__name__} returned, {self.output_type.__name__} declared"
-                )
+            answer = answer_of(self.judge(doc) if self.prepare is None else self.judge(doc, self.resource))
+            results = self._kept(answer)
         except FailClosed:
             raise
         except MemoryError as error:  # says something about the machine, not about the document
@@ -178,14 +133,13 @@ class _JudgeDocument(_Routing):
         self.counters.seconds += time.perf_counter() - start
         size = content_size(doc)
         self.counters.add(doc.source, "in", "", size)
-        self.counters.add_found(doc.source, finding.found, size)
-        if scored:
-            self.counters.add_score(doc.source, scored.series, scored.value, size)
-        if isinstance(result, Drop):
+        self.counters.add_found(doc.source, answer.found, size)
+        if answer.series:
+            self.counters.add_score(doc.source, answer.series, answer.value, size)
+        if not results:
             text = doc.text if isinstance(doc, Document) and self.excerpts else ""
-            return self.drop(doc.source, result, size, doc.url, doc.origin, text, finding)
-        results = result if self.splits else (result,)
-        kept = size if result is doc else sum(map(content_size, results))
+            return self.drop(doc.source, answer, size, doc.url, doc.origin, text)
+        kept = size if len(results) == 1 and results[0] is doc else sum(map(content_size, results))
         self.counters.add(doc.source, "kept", "", kept, len(results))
         if len(results) > 1:
             self.counters.add(doc.source, "created", "", 0, len(results) - 1)
@@ -193,18 +147,19 @@ class _JudgeDocument(_Routing):
         LIVE[self.stage, "kept"] += len(results)
         return results
 
-    def _check(self, answer: Drop) -> None:
-        if self.reasons is not None and answer.reason not in self.reasons:
-            raise UndeclaredReason(f"{self.stage}: reason {answer.reason!r} is not declared by the stage")
-
-    def _collect(self, results: Any) -> tuple[Any, ...]:
-        found = tuple(results)
-        if not found:
+    def _kept(self, answer: Answer) -> tuple[Any, ...]:
+        """The documents of an answer, none of a Drop. Raises for what the stage has not declared."""
+        if isinstance(answer.result, Drop):
+            if self.reasons is not None and answer.reason not in self.reasons:
+                raise UndeclaredReason(f"{self.stage}: reason {answer.reason!r} is not declared by the stage")
+            return ()
+        results = tuple(answer.result) if self.splits else (answer.result,)
+        if not results:
             raise NothingSplit(f"{self.stage}: no document was made of one, and it was not dropped for a reason")
-        for each in found:
+        for each in results:
             if not isinstance(each, self.output_type):
-                raise NoDocument(f"{self.stage}: {type(each).__name__} among its documents")
-        return found
+                raise NoDocument(f"{self.stage}: {type(each).__name__} returned, {self.output_type.__name__} declared")
+        return results
 
 
 class _ReadFile(_Routing):
@@ -241,7 +196,8 @@ class _ReadFile(_Routing):
                 yield record
             elif isinstance(record, Skipped):
                 self.counters.add(source, "in", "", record.size)
-                yield from self.drop(source, Drop(record.reason), record.size, record.url, record.origin, "")
+                answer = Answer(Drop(record.reason))
+                yield from self.drop(source, answer, record.size, record.url, record.origin, "")
             elif isinstance(record, FileRead):
                 yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, side_output_record(READS, **record.plain()))
             else:
@@ -260,7 +216,7 @@ def out_of_memory(stage: str, place: str) -> MemoryError:
 
 @dataclass
 class PerDocument(beam.PTransform):
-    """Apply `judge(document) -> Document | Drop` to each document and account for every one.
+    """Apply `judge(document) -> Document | Drop | Answer` to each document and account for every one.
 
     stage: name in counters, metrics and the funnel table. judge: a pure, picklable function. prepare: builds, once per
     process, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so

@@ -108,8 +108,8 @@ class Stage(Generic[P]):
     part of the fingerprint. summary: one sentence. params: its parameter class. judge: the pure function, called as
     judge(document, params=…) -> Document | Drop, or judge(document, resource, params=…) with what `prepare(params)`
     builds once per process (a model, a compiled list); with `splits` it returns an iterable of documents, or Drop.
-    Without `splits` either answer may come in a Finding, whose names are counted in the funnel and listed,
-    or in a Scored, whose numbers are counted in the funnel as distributions.
+    Either may come in an `Answer` (answers.py), with names that are counted in the funnel and listed, and with a number
+    that is counted in the funnel as a distribution.
     A stage without judge is a composite that phases know how to place.
 
     check: called with the parameters before a run; raises ValueError or OSError "field: …" (default: `prepare`, since

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from refinery.loader.format.document_fields import VERDICTS, columns_of
 from refinery.transforms.core.counters import Counters, count_metric
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.live import LIVE
@@ -55,15 +56,7 @@ STAGES = {
 
 
 def _facts(source: pa.DataType) -> list[pa.Field]:
-    return [
-        pa.field("removed", pa.bool_(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),  # one of REASONS
-        pa.field("kept_id", pa.binary(ID_BYTES)),  # id of the document kept instead; null when kept
-        pa.field("similarity", pa.float32()),  # estimated Jaccard with that document, 0 if not compared; null when kept
-        pa.field("scope", pa.string(), nullable=False),  # "source", "corpus", "reference:…"; "" when kept
-        pa.field("copies", pa.uint32(), nullable=False),  # documents it represents, itself included; 0 when removed
-        pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed
-    ]
+    return [each.with_type(pa.list_(source)) if each.name == "sources" else each for each in columns_of(VERDICTS)]
 
 
 def all_cuts(cuts: Sequence[Cuts]) -> tuple[Cuts, ...]:

@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from refinery.transforms.core.document import Document, Drop, Finding
+from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Count, Params, Positive
 from refinery.transforms.core.resources import read_list_file
 from refinery.transforms.core.stage import Note, Reason, Stage
@@ -80,7 +81,7 @@ def benchmark_files(params: DecontaminateParams) -> tuple[str, ...]:
     return (*(benchmark.path for benchmark in params.benchmarks), *params.ignore)
 
 
-def judge_contamination(doc: Document, contents: Contents, params: DecontaminateParams) -> Document | Drop | Finding:
+def judge_contamination(doc: Document, contents: Contents, params: DecontaminateParams) -> Document | Drop | Answer:
     """`doc` where it shares no n-gram with an item; else, with the items found, a Drop or the text without them.
 
     With `action: note` every document has the number of items and the share of its characters in common n-grams (4
@@ -94,15 +95,15 @@ def judge_contamination(doc: Document, contents: Contents, params: Decontaminate
         return _noted(doc, 0, 0.0) if params.action == "note" else doc
     found = tuple(dict.fromkeys(contents.label(item) for item in contents.index.found(owners)))
     if params.action == "note":
-        return Finding(_noted(doc, len(found), covered(spans.tolist()) / len(doc.text)), found)
+        return Answer(_noted(doc, len(found), covered(spans.tolist()) / len(doc.text)), found)
     if params.action == "drop":
-        return Finding(Drop("benchmark-overlap"), found)
+        return Answer(Drop("benchmark-overlap"), found)
     text, cuts = cut_spans(doc.text, spans.tolist(), params.margin, params.min_chars)
     if cuts > params.max_cuts:
-        return Finding(Drop("many-benchmark-cuts"), found)
+        return Answer(Drop("many-benchmark-cuts"), found)
     if not text:
-        return Finding(Drop("little-beside-benchmark"), found)
-    return Finding(replace(doc, text=text, meta={**doc.meta, "benchmark_cuts": cuts}), found)
+        return Answer(Drop("little-beside-benchmark"), found)
+    return Answer(replace(doc, text=text, meta={**doc.meta, "benchmark_cuts": cuts}), found)
 
 
 def _noted(doc: Document, items: int, share: float) -> Document:

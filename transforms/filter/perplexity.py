@@ -12,7 +12,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from refinery.transforms.core.document import Document, Drop, Scored
+from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.ngram_model import NgramModel, load_model
@@ -69,7 +70,7 @@ def bucket_of(perplexity: float, model: NgramModel, params: PerplexityParams) ->
 
 def judge_perplexity(
     doc: Document, models: Mapping[str, NgramModel], params: PerplexityParams
-) -> Document | Drop | Scored:
+) -> Document | Drop | Answer:
     """The document with its `perplexity` and `perplexity_bucket`, or the reason against it, with the number for the
     distribution of its language. One in a language without a model passes as it is; one without words is tail, without
     a number. Linear."""
@@ -82,7 +83,7 @@ def judge_perplexity(
         kept = replace(doc, meta={**doc.meta, "perplexity_bucket": "tail"})
         return kept if "tail" in params.keep else Drop("perplexity-high")
     series = language if LANGUAGE.fullmatch(language) else ANY_LANGUAGE
-    return Scored(_judge(doc, perplexity, model, params), series, perplexity)
+    return Answer(_judge(doc, perplexity, model, params), series=series, value=perplexity)
 
 
 def _judge(doc: Document, perplexity: float, model: NgramModel, params: PerplexityParams) -> Document | Drop:

@@ -14,6 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from refinery.loader.format.document_fields import DEAD_LETTERS, REJECTS, schema_of
 from refinery.loader.format.manifest import seal
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
@@ -22,12 +23,8 @@ from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.exchange.tally import KIND as EXCHANGE
 from refinery.transforms.exchange.tally import Balance
 
-DEAD_SCHEMA = pa.schema(
-    [*((name, pa.string()) for name in ("stage", "error", "source", "origin", "sha256")), ("size", pa.int64())]
-)
-REJECT_COLUMNS = ("stage", "reason", "source", "url", "origin", "excerpt", "found")
-REJECT_SCHEMA = pa.schema([(name, pa.string()) for name in REJECT_COLUMNS])
-RECORD_SCHEMAS = {"dead": ("dead_letters", DEAD_SCHEMA), "reject": ("rejects", REJECT_SCHEMA)}
+DEAD_SCHEMA, REJECT_SCHEMA = schema_of(DEAD_LETTERS), schema_of(REJECTS)
+RECORD_SCHEMAS = {"dead": (DEAD_LETTERS, DEAD_SCHEMA), "reject": (REJECTS, REJECT_SCHEMA)}
 ROWS_PER_PART = 100_000
 ROWS_PER_BATCH = 4_096  # that wait as Python objects; as columns they take a tenth of that
 SPREAD = 4  # keys of the exchange that brings rows of RECORD_SCHEMAS to those who write them

@@ -14,7 +14,8 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from refinery.transforms.address.host import host_of, site_of
-from refinery.transforms.core.document import Document, Drop, Finding
+from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.resources import machine_copy
 from refinery.transforms.core.stage import Note, Reason, Stage
@@ -177,7 +178,7 @@ def check_opt_outs(params: OptOutParams) -> None:
             raise ValueError(f"tables: {error}") from error
 
 
-def judge_opt_out(doc: Document, known: OptOuts, params: OptOutParams) -> Document | Finding:
+def judge_opt_out(doc: Document, known: OptOuts, params: OptOutParams) -> Document | Answer:
     """`doc`, or why its host or page refuses; with what of its host is known. Cost: some 150
     microseconds for a host that was not seen lately, else 20."""
     tdm = doc.meta.get(TDM_RESERVATION.name) if PAGE not in params.ignore else None
@@ -194,10 +195,10 @@ def judge_opt_out(doc: Document, known: OptOuts, params: OptOutParams) -> Docume
     found = tuple(dict.fromkeys(seen))
     if refused is not None:
         reason, name, rule = refused
-        return Finding(Drop(reason), (name, *found), rule[:MAX_DETAIL])
+        return Answer(Drop(reason), (name, *found), rule[:MAX_DETAIL])
     if not found:
         return doc
-    return Finding(replace(doc, meta={**doc.meta, AS_OF.name: _date(newest)}), found)
+    return Answer(replace(doc, meta={**doc.meta, AS_OF.name: _date(newest)}), found)
 
 
 def _page_refusals(doc: Document, tdm: Any, params: OptOutParams) -> Iterator[tuple[str, str, str]]:

@@ -10,7 +10,8 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from refinery.transforms.core.document import Document, Drop, Finding
+from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Params, given
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.data_tables.read_table import read_column
@@ -103,7 +104,7 @@ def class_files(params: PageLicenseParams) -> tuple[str, ...]:
     return (params.classes,) if params.classes else ()
 
 
-def judge_page_license(doc: Document, rule: LicenseRule, params: PageLicenseParams) -> Document | Drop | Finding:
+def judge_page_license(doc: Document, rule: LicenseRule, params: PageLicenseParams) -> Document | Drop | Answer:
     """`doc`, with the classes of its licences where there is a table, or Drop. Drops: license-undeclared,
     license-denied, license-not-allowed."""
     expression = str(doc.meta.get(LICENSE.name) or "")
@@ -111,9 +112,9 @@ def judge_page_license(doc: Document, rule: LicenseRule, params: PageLicensePara
         return Drop("license-undeclared") if params.undeclared == "drop" else doc
     parts = expression.split(" AND ")
     if any(rule.among(part, rule.deny) for part in parts):
-        return Finding(Drop("license-denied"), (), expression[:MAX_DETAIL])
+        return Answer(Drop("license-denied"), (), expression[:MAX_DETAIL])
     if rule.allow and not all(rule.among(part, rule.allow) for part in parts):
-        return Finding(Drop("license-not-allowed"), (), expression[:MAX_DETAIL])
+        return Answer(Drop("license-not-allowed"), (), expression[:MAX_DETAIL])
     if not rule.classes:
         return doc
     found = sorted({rule.class_of(part) for part in parts} - {""})

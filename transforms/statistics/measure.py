@@ -3,33 +3,34 @@
 Like counters, tallies travel in the graph as elements, so a bundle that fails or is repeated counts once or not at all.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import orjson
-import pyarrow as pa
-
+from refinery.transforms.core.document import Scalar
 from refinery.transforms.core.histogram import STEPS
 from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.statistics.points import PUBLISHED, Point
 from refinery.transforms.statistics.tally import BYTES, SOURCE, Measured, Tally, passing_tokens, unpack
 
 KIND = "statistics"  # of side-output records, and the key of reports
-COLUMNS = ["source", "url", "origin", "meta", "text_bytes"]  # of a shard
-BATCH_ROWS = 1024
 
 
-def measure_shard(name: str, table: pa.Table, lengths: Sequence[int], notes: Measured) -> bytes:
-    """The side-output record of the documents of a shard. table: as it crossed the shuffle; lengths: tokens of each.
-    Memory: BATCH_ROWS documents without their tokens."""
-    tally, row = Tally(), 0
-    for batch in table.select(COLUMNS).to_batches(max_chunksize=BATCH_ROWS):
-        for source, url, origin, meta, size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            doc = passing_tokens(source, url, origin, orjson.loads(meta), size, lengths[row])
-            tally.add(doc, notes, PUBLISHED.hosts)
-            row += 1
-    tally.shards.at(name).update(describe_shard(tally))
-    return statistics_record(PUBLISHED, tally)
+class ShardTally:
+    """Measures the documents of a shard, one after the other. notes: of documents that are measured."""
+
+    def __init__(self, notes: Measured) -> None:
+        self.tally, self.notes = Tally(), notes
+
+    def add(self, fields: Mapping[str, Any], meta: Mapping[str, Scalar], tokens: int) -> None:
+        """A document. fields: `source`, `url`, `origin` and `text_bytes`. meta: all that stages noted."""
+        size = fields["text_bytes"]
+        doc = passing_tokens(fields["source"], fields["url"], fields["origin"], meta, size, tokens)
+        self.tally.add(doc, self.notes, PUBLISHED.hosts)
+
+    def record(self, name: str) -> bytes:
+        """The side-output record of the shard of that name."""
+        self.tally.shards.at(name).update(describe_shard(self.tally))
+        return statistics_record(PUBLISHED, self.tally)
 
 
 def describe_shard(tally: Tally) -> dict[str, Any]:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from pydantic import Field
 
 from refinery.loader.format.indexed import dtype_for
-from refinery.transforms.core.document import TEXT_ID, Document, Drop, Finding, Scalar, document_id, text_bytes
+from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.document import TEXT_ID, Document, Drop, Scalar, document_id, text_bytes
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
@@ -104,7 +105,7 @@ def load_encoder(params: TokenizerParams) -> Encoder:
     return Encoder(load_tokenizer(params.path), bos, eos, dtype_for(info.vocab_size))
 
 
-def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) -> EncodedDocument | Drop | Finding:
+def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) -> EncodedDocument | Drop | Answer:
     """The document as tokens; "no-tokens" for a text that encodes to nothing. Raises ValueError for lone surrogates.
 
     A document with the note `chunks` also gets its columns, or a finding that says why it has none; one whose text is
@@ -127,7 +128,7 @@ def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) ->
         around = len(encoder.bos), len(encoder.eos)
         return replace(encoded, columns=token_columns(doc.text, ids, doc.meta, encoder.tokenizer, around))
     except Lost as lost:
-        return Finding(encoded, (str(lost),))
+        return Answer(encoded, (str(lost),))
 
 
 def tokenizer_files(params: TokenizerParams) -> tuple[str, ...]:

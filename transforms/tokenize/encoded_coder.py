@@ -1,5 +1,6 @@
 """The coder of EncodedDocument, so that no runner falls back to pickle: importing this registers it."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from apache_beam.coders.coders import FastCoder
 
 from refinery.transforms.tokenize.encode import EncodedDocument
 
+HEADER = tuple(each.name for each in fields(EncodedDocument) if each.name not in ("tokens", "columns"))
+
 
 class _EncodedImpl(coder_impl.StreamCoderImpl):
     def encode_to_stream(self, doc: EncodedDocument, stream: Any, nested: bool) -> None:
-        header = {name: getattr(doc, name) for name in ("source", "url", "origin", "text_bytes")}
+        header = {name: getattr(doc, name) for name in HEADER}
         header |= {"id": doc.id.hex(), "meta": dict(doc.meta), "dtype": doc.tokens.dtype.str}
         stream.write(orjson.dumps(header, option=orjson.OPT_SORT_KEYS), True)
         stream.write(doc.tokens.tobytes(), True)

@@ -5,7 +5,7 @@ and to read whatever it holds; an Arrow stream costs as much as a hundred rows. 
 zstd as a whole:
 
     uint32          n, the number of documents
-    FIXED x n       order, text_bytes and the sizes of VARIABLE
+    FIXED x n       order, NUMBERS and the sizes of VARIABLE
     bytes           the first of VARIABLE of all documents in turn, then the second, ...
 
 No bytes at all are a batch without documents.
@@ -13,33 +13,33 @@ No bytes at all are a batch without documents.
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from operator import attrgetter
 from struct import Struct
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import zstandard
 from numpy.typing import NDArray
 
+from refinery.loader.format.document_fields import SHUFFLE, columns_of, names_of
+from refinery.transforms.core.document import meta_json
 from refinery.transforms.tokenize.encode import EncodedDocument
 
+FACTS = names_of(SHUFFLE)
 BATCH_SCHEMA = pa.schema(
     [
         ("order", pa.uint64()),
-        ("id", pa.binary()),
-        ("origin", pa.string()),
-        ("url", pa.string()),
-        ("source", pa.string()),
-        ("text_bytes", pa.int64()),
-        ("meta", pa.string()),
+        *columns_of(SHUFFLE),
         ("tokens", pa.large_binary()),
         ("columns", pa.large_binary()),  # of the tokens, where the writer wants them: of `token_columns`
     ]
 )
-VARIABLE = ("id", "origin", "url", "source", "meta", "tokens", "columns")
-FIXED = np.dtype([("order", "<u8"), ("text_bytes", "<i8"), *((name, "<u4") for name in VARIABLE)])
-PACKED = Struct("<Qq7I")  # a FIXED row
+NUMBERS = tuple(name for name in FACTS if pa.types.is_integer(BATCH_SCHEMA.field(name).type))
+VARIABLE = tuple(name for name in BATCH_SCHEMA.names if name not in ("order", *NUMBERS))
+FIXED = np.dtype([("order", "<u8"), *((name, "<i8") for name in NUMBERS), *((name, "<u4") for name in VARIABLE)])
+PACKED = Struct(f"<Q{len(NUMBERS)}q{len(VARIABLE)}I")  # a FIXED row
+TEXTS_OF = attrgetter(*(name for name in FACTS if name not in ("id", "meta", *NUMBERS)))
 HEAD = Struct("<I")
 LEVEL = 1  # of zstd: more costs more than the shuffle it saves
 TABLE_BYTES = 8 << 20  # of batches that become one table, uncompressed: far below the 2^31 of a column of strings
@@ -56,11 +56,9 @@ class DocumentBatch:
 
     def add(self, order: int, doc: EncodedDocument, columns: bytes) -> int:
         """Take in a document, `columns` being those of its tokens; by how much the size grew."""
-        meta = orjson.dumps(dict(doc.meta), option=orjson.OPT_SORT_KEYS)
-        tokens = doc.tokens.tobytes()
-        values = (doc.id, doc.origin.encode(), doc.url.encode(), doc.source.encode(), meta, tokens, columns)
+        values = (doc.id, *map(str.encode, TEXTS_OF(doc)), meta_json(doc.meta), doc.tokens.tobytes(), columns)
         sizes = tuple(map(len, values))
-        self.parts += (PACKED.pack(order, doc.text_bytes, *sizes), *values)
+        self.parts += (PACKED.pack(order, *[getattr(doc, name) for name in NUMBERS], *sizes), *values)
         size = sum(sizes) + PACKED.size
         self.size += size
         return size
@@ -73,6 +71,16 @@ class DocumentBatch:
         head = HEAD.pack(len(self.parts) // width)
         by_column = chain.from_iterable(self.parts[column::width] for column in range(width))
         return compressor.compress(b"".join([head, *by_column]))
+
+
+def batch_table(documents: Iterable[tuple[int, EncodedDocument]]) -> pa.Table:
+    """(order, document) of a few documents as a table of BATCH_SCHEMA."""
+    rows = [
+        {name: getattr(doc, name) for name in (*FACTS, "columns")}
+        | {"order": order, "meta": meta_json(doc.meta), "tokens": doc.tokens.tobytes()}
+        for order, doc in documents
+    ]
+    return pa.Table.from_pylist(rows, schema=BATCH_SCHEMA)
 
 
 def new_compressor() -> zstandard.ZstdCompressor:
@@ -117,7 +125,7 @@ def _table(batches: list[bytes]) -> pa.Table:
     fixed = b"".join([view[HEAD.size : begin] for view, begin in zip(views, begins, strict=True)])
     rows = np.frombuffer(fixed, FIXED)
     firsts = np.cumsum(counts) - counts  # of each batch
-    arrays: dict[str, Any] = {name: pa.array(rows[name]) for name in ("order", "text_bytes")}
+    arrays: dict[str, Any] = {name: pa.array(rows[name]) for name in ("order", *NUMBERS)}
     for name in VARIABLE:
         sizes = rows[name].astype(np.int64)
         ends = (np.add.reduceat(sizes, firsts) + begins).tolist() if len(batches) else []

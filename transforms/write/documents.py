@@ -6,44 +6,21 @@ a size as well as at the end of its bundle, because some runners make one bundle
 
 from dataclasses import dataclass
 
-import orjson
 import pyarrow as pa
 
-from refinery.transforms.core.document import ID_BYTES, Document
+from refinery.loader.format.document_fields import DOCUMENTS, schema_of
+from refinery.transforms.core.document import Document, meta_json
 from refinery.transforms.core.stage import Sink
-from refinery.transforms.dedup.signatures import (
-    SIGNATURE_SCHEME,
-)
+from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 
-DOCUMENTS_SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.binary(ID_BYTES), nullable=False),
-        pa.field("text", pa.string(), nullable=False),
-        pa.field("url", pa.string(), nullable=False),
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("origin", pa.string(), nullable=False),
-        pa.field("position", pa.int64(), nullable=False),
-        pa.field("meta", pa.string(), nullable=False),  # JSON object
-    ]
-)
+DOCUMENTS_SCHEMA = schema_of(DOCUMENTS)
 
 
 def documents_table(docs: list[Document]) -> pa.Table:
     """One row per document, in order."""
-    return pa.table(
-        {
-            "id": pa.array([d.id for d in docs], pa.binary(ID_BYTES)),
-            "text": pa.array([d.text for d in docs], pa.string()),
-            "url": pa.array([d.url for d in docs], pa.string()),
-            "source": pa.array([d.source for d in docs], pa.string()),
-            "origin": pa.array([d.origin for d in docs], pa.string()),
-            "position": pa.array([d.position for d in docs], pa.int64()),
-            "meta": pa.array(
-                [orjson.dumps(dict(d.meta), option=orjson.OPT_SORT_KEYS).decode() for d in docs], pa.string()
-            ),
-        },
-        schema=DOCUMENTS_SCHEMA,
-    )
+    values = {name: [getattr(doc, name) for doc in docs] for name in DOCUMENTS_SCHEMA.names}
+    values["meta"] = [meta_json(doc.meta).decode() for doc in docs]
+    return pa.table([pa.array(values[each.name], each.type) for each in DOCUMENTS_SCHEMA], schema=DOCUMENTS_SCHEMA)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from refinery.loader.format.document_fields import DOCUMENTS, names_of
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import COPIES, Document
@@ -18,7 +19,8 @@ from refinery.transforms.dedup.cutting_pass import Cuts
 from refinery.transforms.job.task_list import TaskList, write_task_list
 
 BATCH_ROWS = 256
-COLUMNS = ("id", "text", "url", "source", "origin", "position", "meta")
+COLUMNS = list(names_of(DOCUMENTS))  # the fields of `Document`, of which `meta` is the last
+SOURCE = COLUMNS.index("source")
 
 
 @dataclass(frozen=True)
@@ -49,21 +51,21 @@ def read_kept_documents(pair: PartPair, group: int, cuts: Sequence[Cuts]) -> Ite
         row = sum(groups[:group]) - 1
         if pair.verdicts:
             removed, copies, sources, found = read_verdicts(pair, sum(groups), cuts)
-        for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[group]):
+        for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=COLUMNS):
             before = row
             columns = [batch.column(name).to_pylist() for name in COLUMNS]
-            for id_, text, url, source, origin, position, meta_json in zip(*columns, strict=True):
+            for *values, noted in zip(*columns, strict=True):
                 row += 1
                 if pair.verdicts and removed[row]:
                     continue
-                meta = orjson.loads(meta_json)
+                meta = orjson.loads(noted)
                 meta[COPIES] = int(copies[row]) if pair.verdicts else 1
-                meta["copy_sources"] = ",".join(sources[row].as_py()) if pair.verdicts else source
+                meta["copy_sources"] = ",".join(sources[row].as_py()) if pair.verdicts else values[SOURCE]
                 for each, (places, numbers) in zip(cuts, found, strict=True) if pair.verdicts else ():
                     if places[row] < places[row + 1]:
                         meta[each.note] = each.noted(numbers[places[row] : places[row + 1]].tolist())
                 LIVE["kept-documents", "read"] += 1
-                yield Document(id_, text, url, source, origin, position, meta)
+                yield Document(*[*values, meta])
             work_done("rows", row - before)
         if row + 1 != sum(groups[: group + 1]):  # page checksums leave the heads of pages out
             raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {group} are missing")

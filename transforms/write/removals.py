@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from refinery.loader.format.document_fields import DOCUMENTS, names_of
 from refinery.loader.format.removals import REMOVALS_SCHEMA, column_ids, removals_file, removals_name, write_removals
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.part_errors import naming
@@ -26,8 +27,8 @@ from refinery.transforms.write.table_batches import BatchByFile, gather, publish
 
 ROWS_PER_FILE = 1_000_000
 
-DOCUMENT_COLUMNS = ["id", "url", "source", "origin"]
-VERDICT_COLUMNS = ["removed", "kept_id", "similarity", "reason", "scope"]
+DOCUMENT_COLUMNS = [name for name in REMOVALS_SCHEMA.names if name in names_of(DOCUMENTS)]
+VERDICT_COLUMNS = ["removed", *(name for name in REMOVALS_SCHEMA.names if name not in DOCUMENT_COLUMNS)]
 
 
 def count_files(removed: int) -> int:

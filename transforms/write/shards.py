@@ -18,13 +18,13 @@ from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.core.document import ID_BYTES, meta_json
 from refinery.transforms.core.stage import Note
 from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.pack.build_rows import PackedDocuments
 from refinery.transforms.pack.column_files import write_columns
 from refinery.transforms.pack.write_packed import publish_packed
-from refinery.transforms.statistics.measure import measure_shard
+from refinery.transforms.statistics.measure import ShardTally
 from refinery.transforms.statistics.tally import NO_NOTES, Measured
 from refinery.transforms.write.shard_documents import SPOOLED, ShardDocuments, sort_on_disk
 from refinery.transforms.write.shuffle import ShardParams, parse_shard_key
@@ -36,16 +36,23 @@ SHARD_MEMORY = 1
 
 
 def provenance_rows(
-    table: pa.Table, lengths: Sequence[int], columns: Sequence[Column], counted: Container[str] = ()
+    table: pa.Table,
+    lengths: Sequence[int],
+    columns: Sequence[Column],
+    counted: Container[str] = (),
+    tally: ShardTally | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Row i describes document i of the shard: where it came from, its scores, and where its tokens are. table: the
-    facts of `ShardDocuments`. counted: columns that are 0 where a document has no such note."""
+    facts of `ShardDocuments`. counted: columns that are 0 where a document has no such note. tally: measures them as
+    they pass."""
     missing = {c.name: "" if c.type == "string" else 0 if c.name in counted else None for c in columns}
     offset = row = 0
     known = table.drop_columns([name for name in ("order", *SPOOLED) if name in table.column_names])
     for batch in known.to_batches(max_chunksize=BATCH_ROWS):
         for fields in batch.to_pylist():
             meta = orjson.loads(fields.pop("meta"))
+            if tally is not None:
+                tally.add(fields, meta, lengths[row])
             # A text may be a field of a record, which may be a number there.
             own = {name: meta.pop(name, value) for name, value in missing.items()}
             own |= {name: str(own[name]) for name, value in missing.items() if value == ""}
@@ -56,7 +63,7 @@ def provenance_rows(
                 "sources": meta.pop("copy_sources").split(","),
                 "token_offset": offset,
                 "token_count": lengths[row],
-                "meta": orjson.dumps(meta, option=orjson.OPT_SORT_KEYS).decode(),
+                "meta": meta_json(meta).decode(),
             }
             offset += lengths[row]
             row += 1
@@ -114,7 +121,7 @@ def _publish_shard(
     notes: Measured,
     counted: Container[str],
 ) -> Iterator[bytes]:
-    table = documents.facts
+    table, tally = documents.facts, ShardTally(notes)
     name = shard_name(*astuple(place))
     files: dict[str, dict[str, Any]] = {}
     with scratch_folder(name) as scratch:
@@ -126,7 +133,8 @@ def _publish_shard(
             writer.add(array)
             lengths.append(len(array))
         writer.close()
-        write_provenance(local["provenance.parquet"], provenance_rows(table, lengths, columns, counted), columns)
+        described = provenance_rows(table, lengths, columns, counted, tally)
+        write_provenance(local["provenance.parquet"], described, columns)
         for suffix, path in local.items():
             size, crc32c, sha256 = checksums(path)
             store.create(f"{name}.{suffix}", path)
@@ -146,7 +154,7 @@ def _publish_shard(
         files=files,
         **rows,
     )
-    yield measure_shard(name, table, lengths, notes)
+    yield tally.record(name)
 
 
 def documents_of(

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.pipelines.recipe.recipe import find_lane
-from refinery.pipelines.tuning.measured_rules import dropped_for, readings, rules_of, threshold_range
-from refinery.transforms.core.document import Document, Drop, Finding, Scored, document_id
+from refinery.pipelines.tuning.measured_rules import readings, rules_of, threshold_range
+from refinery.transforms.core.answers import Answer, answer_of
+from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.filter.heuristics import HEURISTICS, judge_heuristics
@@ -83,7 +84,7 @@ def test_a_rule_that_does_not_apply_measures_nothing() -> None:
 )
 def test_what_is_kept_fails_no_rule_and_what_is_dropped_fails_one(parts: list[str]) -> None:
     text = " ".join(parts)
-    reason = dropped_for(judge_heuristics(doc(text), HeuristicsParams()))
+    reason = answer_of(judge_heuristics(doc(text), HeuristicsParams())).reason
     params = HeuristicsParams()
     failing = {
         reading.rule.reason
@@ -121,10 +122,8 @@ def test_a_stage_of_ones_own_needs_to_say_nothing() -> None:
 
 def test_answers_of_every_form() -> None:
     drop = Drop("x")
-    assert [dropped_for(each) for each in (drop, Finding(drop, ("a/b",)), Scored(drop, "en", 1.0), doc("a"))] == [
-        *("x", "x", "x"),
-        "",
-    ]
+    answers = (drop, Answer(drop, ("a/b",)), Answer(drop, series="en", value=1.0), doc("a"))
+    assert [answer_of(each).reason for each in answers] == ["x", "x", "x", ""]
 
 
 @pytest.mark.parametrize(

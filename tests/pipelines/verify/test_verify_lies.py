@@ -13,10 +13,8 @@ import pytest
 from refinery.loader.format.manifest import MANIFEST, RUN, provenance_schema, seal, unseal
 from refinery.pipelines.corpus.placement import Plan, read_plan
 from refinery.pipelines.lanes.web import LANE
-from refinery.pipelines.verify.other_files import RECORDS
 from refinery.pipelines.verify.shard import RowCheck
 from refinery.pipelines.verify.verify import verify
-from refinery.transforms.job.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.write.shards import provenance_columns
 from refinery.transforms.write.shuffle import order_key, split_of
 from tests.corpus_factory import (
@@ -261,7 +259,6 @@ def test_a_link_inside_and_foreign_files_are_fine(tmp_path: Path) -> None:
 def test_constants_are_those_of_the_funnel() -> None:
     assert [(LANE.phase_of(stage), stage.name) for stage in LANE.stages] == list(STAGES)
     assert provenance_columns(note for note in LANE.notes if note.column) == COLUMNS
-    assert {"dead_letters": tuple(DEAD_SCHEMA.names), "rejects": tuple(REJECT_SCHEMA.names)} == RECORDS
 
 
 def rows_of(ids: list[bytes], origins: list[str]) -> pa.RecordBatch:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from refinery.loader.format.funnel import check_funnel
 from refinery.pipelines.run.funnel import build_funnel, funnel_table
-from refinery.transforms.core.answers import Damaged, Skipped
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, hash64
+from refinery.transforms.core.answers import Answer, Damaged, Skipped
+from refinery.transforms.core.document import Document, Drop, RawDocument, hash64
 from refinery.transforms.core.per_document import PerDocument, PerFile
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.exchange.side_outputs import take_side_outputs
@@ -151,10 +151,10 @@ def test_take_side_outputs_hands_out_once() -> None:
     assert take_side_outputs(pipeline) == []
 
 
-def find_numbers(doc: Document) -> Document | Drop | Finding:
+def find_numbers(doc: Document) -> Document | Drop | Answer:
     names = tuple(f"number/{word}" for word in doc.text.split() if word.isdigit())
     answer = Drop("is-bad") if "drop" in doc.text else doc
-    return Finding(answer, names) if names else answer
+    return Answer(answer, names) if names else answer
 
 
 def test_findings_are_counted_by_group_and_name_and_drops_with_one_are_listed() -> None:
@@ -173,8 +173,8 @@ def test_findings_are_counted_by_group_and_name_and_drops_with_one_are_listed() 
     assert "  = number: 2 items in 2 documents" in funnel_table([row], {}, 0)
 
 
-def score_length(doc: Document) -> Document | Drop | Scored:
-    return Scored(Drop("is-bad") if "drop" in doc.text else doc, doc.origin, float(len(doc.text)))
+def score_length(doc: Document) -> Document | Drop | Answer:
+    return Answer(Drop("is-bad") if "drop" in doc.text else doc, series=doc.origin, value=float(len(doc.text)))
 
 
 def test_numbers_are_counted_as_distributions_of_all_that_was_judged() -> None:
@@ -197,5 +197,5 @@ def test_numbers_are_counted_as_distributions_of_all_that_was_judged() -> None:
 
 
 def test_a_long_finding_names_the_first_ten() -> None:
-    found = Finding(Drop("is-bad"), tuple(f"g/{i}" for i in range(25)))
+    found = Answer(Drop("is-bad"), tuple(f"g/{i}" for i in range(25)))
     assert found.summary.startswith("g/0, g/1, ") and found.summary.endswith("g/9 and 15 more")

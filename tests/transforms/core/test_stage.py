@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.params import Count, Params, Share
 from refinery.transforms.core.rejects import RejectParams
@@ -263,6 +264,13 @@ def test_a_single_document_is_no_split() -> None:
     assert (kept, counts) == ([], {("in", ""): (1, 1), ("dead", "TypeError"): (1, 1)})
     kept, counts, _ = run(replace(SPLIT, judge=lambda doc, params: doc.text), ["ab"])
     assert (kept, counts) == ([], {("in", ""): (1, 2), ("dead", "NoDocument"): (1, 2)})
+
+
+def test_a_split_comes_in_an_answer_and_its_first_part_may_be_the_document() -> None:
+    doubled = replace(SPLIT, judge=lambda doc, params: Answer((doc, replace(doc, text="more")), ("half/b",)))
+    kept, counts, _ = run(doubled, ["ab"])
+    assert [doc.text for doc in kept] == ["ab", "more"]
+    assert (counts["kept", ""], counts["created", ""]) == ((2, 2 + 4), (1, 0))
 
 
 @settings(max_examples=examples(20), deadline=None)

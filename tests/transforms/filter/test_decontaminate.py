@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from refinery.loader.format.funnel import check_funnel
 from refinery.pipelines.run.funnel import build_funnel
-from refinery.transforms.core.document import Document, Drop, Finding
+from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.filter.decontaminate import (
     DECONTAMINATE,
     MAX_WORD,
@@ -57,7 +58,7 @@ def judge(text: str, params: DecontaminateParams) -> Any:
     ],
 )
 def test_an_item_is_found_however_it_is_written(text: str, params: DecontaminateParams) -> None:
-    assert judge(text, params) == Finding(Drop("benchmark-overlap"), ("farm/hens",))
+    assert judge(text, params) == Answer(Drop("benchmark-overlap"), ("farm/hens",))
 
 
 def test_a_text_without_items_stays_as_it_is(params: DecontaminateParams) -> None:
@@ -68,13 +69,13 @@ def test_a_text_without_items_stays_as_it_is(params: DecontaminateParams) -> Non
 def test_items_are_cut_out_with_what_is_around_them(params: DecontaminateParams) -> None:
     cut = params.replace(action="cut", margin=0, min_chars=50)
     found = judge(f"{FILLER}\n{QUESTION}\n{FILLER}", cut)
-    assert found.found == ("farm/hens",) and found.answer.meta == {"benchmark_cuts": 1}
-    assert found.answer.text == f"{FILLER.strip()}\n\n{FILLER.strip()}"
-    assert judge(found.answer.text, cut) == make_document(found.answer.text)
-    wide = judge(f"{FILLER}\n{QUESTION}\n{FILLER}", cut.replace(margin=200)).answer.text
-    assert 300 < len(found.answer.text) - len(wide) <= 400 + 4 * MAX_WORD
-    assert judge(QUESTION, cut).answer == Drop("little-beside-benchmark")
-    assert judge(f"{FILLER}\n{QUESTION}\n" * 3, cut.replace(max_cuts=2)).answer == Drop("many-benchmark-cuts")
+    assert found.found == ("farm/hens",) and found.result.meta == {"benchmark_cuts": 1}
+    assert found.result.text == f"{FILLER.strip()}\n\n{FILLER.strip()}"
+    assert judge(found.result.text, cut) == make_document(found.result.text)
+    wide = judge(f"{FILLER}\n{QUESTION}\n{FILLER}", cut.replace(margin=200)).result.text
+    assert 300 < len(found.result.text) - len(wide) <= 400 + 4 * MAX_WORD
+    assert judge(QUESTION, cut).result == Drop("little-beside-benchmark")
+    assert judge(f"{FILLER}\n{QUESTION}\n" * 3, cut.replace(max_cuts=2)).result == Drop("many-benchmark-cuts")
 
 
 @given(
@@ -120,10 +121,10 @@ def test_note_says_how_much_and_drops_nothing(params: DecontaminateParams) -> No
     note = params.replace(action="note")
     found = judge(f"{QUESTION}\n{OTHER}", note)
     assert set(found.found) == {"farm/hens", "farm/7"}
-    assert found.answer.meta["benchmark_items"] == 2 and found.answer.meta["benchmark_share"] > 0.95
+    assert found.result.meta["benchmark_items"] == 2 and found.result.meta["benchmark_share"] > 0.95
     part = judge(f"{FILLER}\n{QUESTION}\n{FILLER}", note)
-    assert part.answer.text == f"{FILLER}\n{QUESTION}\n{FILLER}" and part.answer.meta["benchmark_items"] == 1
-    assert part.answer.meta["benchmark_share"] == pytest.approx(len(QUESTION) / len(part.answer.text), abs=0.02)
+    assert part.result.text == f"{FILLER}\n{QUESTION}\n{FILLER}" and part.result.meta["benchmark_items"] == 1
+    assert part.result.meta["benchmark_share"] == pytest.approx(len(QUESTION) / len(part.result.text), abs=0.02)
     assert judge(FILLER, note).meta == {"benchmark_items": 0, "benchmark_share": 0.0}
     assert [n.name for n in DECONTAMINATE.asked_notes(note)] == ["benchmark_items", "benchmark_share"]
     assert not DECONTAMINATE.asked_notes(params)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, train_perplexity
-from refinery.transforms.core.document import Document, Drop, Scored
+from refinery.transforms.core.answers import Answer, answer_of
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.filter.ngram_model import DIGITS, MAGIC, NgramModel, load_model, model_bytes, parse_model
 from refinery.transforms.filter.perplexity import PERPLEXITY, PerplexityParams, judge_perplexity, load_models
 from tests.beam import make_document, run_and_collect
@@ -27,8 +28,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return target
 
 
-def unscored(found: Document | Drop | Scored) -> Document | Drop:
-    return found.answer if isinstance(found, Scored) else found
+def unscored(found: Document | Drop | Answer) -> Document | Drop:
+    return answer_of(found).result
 
 
 def answer(text: str, path: str, language: str = "en", **keys: object) -> Document | Drop:

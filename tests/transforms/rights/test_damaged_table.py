@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.core.document import Document, Drop, Finding
+from refinery.transforms.core.answers import Answer, answer_of
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.rights.build_table import build_table
 from refinery.transforms.rights.opt_out import OPT_OUT, OptOutParams, OptOuts, judge_opt_out
 from refinery.transforms.rights.rule_rows import ROBOTS, RuleRow
@@ -33,7 +34,7 @@ def refused(path: Path, number: int) -> bool:
     params = OptOutParams(tables=(str(path),), agents=("GPTBot",))
     doc = Document(b"x" * 16, "text", f"https://host{number}.example/{number % 20}", "s", "o", 0)
     answer = judge_opt_out(doc, OptOuts(params), params)
-    return isinstance(answer, Finding) and isinstance(answer.answer, Drop)
+    return isinstance(answer, Answer) and isinstance(answer.result, Drop)
 
 
 def header_of(data: bytes) -> tuple[int, dict[str, int]]:
@@ -108,7 +109,7 @@ def test_the_first_version_is_read_and_checked_as_a_whole(tmp_path: Path) -> Non
     for url, reason, _ in CASES:
         params = OptOutParams(tables=(str(path),), as_of="2026-03-31")
         answer = judge_opt_out(Document(b"x" * 16, "text", url, "s", "o", 0), OptOuts(params), params)
-        inner = answer.answer if isinstance(answer, Finding) else answer
+        inner = answer_of(answer).result
         assert (inner.reason if isinstance(inner, Drop) else "") == reason
     damaged = bytearray(path.read_bytes())
     damaged[header_of(bytes(damaged))[1]["sections"]["keys"][0] + 3] ^= 1  # type: ignore[index]

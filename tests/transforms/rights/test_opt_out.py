@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from refinery.transforms.core.document import Document, Drop, Finding
+from refinery.transforms.core.answers import Answer, answer_of
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.rights.opt_out import OPT_OUT, OptOutParams, OptOuts, judge_opt_out
 from tests.transforms.rights.rights_files import CASES, row, write_table
 
@@ -22,8 +23,8 @@ def judged(url: str, meta: Mapping[str, Any] | None = None, **params: Any) -> tu
     chosen = OptOutParams(**params)
     doc = Document(b"x" * 16, "text", url, "s", "o", 0, meta or {})
     answer = judge_opt_out(doc, OptOuts(chosen), chosen)
-    inner = answer.answer if isinstance(answer, Finding) else answer
-    detail = answer.summary if isinstance(answer, Finding) else ""
+    inner = answer_of(answer).result
+    detail = answer_of(answer).summary
     return (inner.reason, detail, answer) if isinstance(inner, Drop) else ("", detail, answer)
 
 
@@ -38,7 +39,7 @@ def test_the_rule_is_said_and_counted(table: str) -> None:
     assert (reason, detail) == ("opt-out-robots", "robots.txt since 2026-03-05: gptbot disallow: /")
     assert answer.found == ("robots.txt/gptbot", "known/robots.txt")
     kept = judged("https://free.example/a", tables=(table,))[2]
-    assert kept.answer.meta == {"opt_out_as_of": "2026-01-01"} and kept.found == ("known/robots.txt",)
+    assert kept.result.meta == {"opt_out_as_of": "2026-01-01"} and kept.found == ("known/robots.txt",)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_one_hostile_host_fills_no_memory(tmp_path: Path) -> None:
     known.rules.most = 100_000
     for number in range(20):
         doc = Document(b"x" * 16, "text", f"https://h{number}.example/{number}/999", "s", "o", 0)
-        assert isinstance(judge_opt_out(doc, known, params), Finding)
+        assert isinstance(judge_opt_out(doc, known, params), Answer)
     assert known.rules.held <= known.rules.most and 0 < len(known.rules.found) < 20
 
 

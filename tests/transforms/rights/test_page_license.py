@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from refinery.transforms.core.document import Document, Drop, Finding
+from refinery.transforms.core.answers import Answer, answer_of
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.rights.page_license import PageLicenseParams, asked_notes, judge_page_license, prepare_rule
 
 
@@ -34,9 +35,9 @@ def test_lists_of_licences(expression: str, params: dict[str, Any], reason: str)
     doc = Document(b"x" * 16, "text", "", "s", "o", 0, {"license": expression} if expression else {})
     given = PageLicenseParams(**params)
     answer = judge_page_license(doc, prepare_rule(given), given)
-    inner = answer.answer if isinstance(answer, Finding) else answer
+    inner = answer_of(answer).result
     assert (inner.reason if isinstance(inner, Drop) else "") == reason
-    if isinstance(answer, Finding):
+    if isinstance(answer, Answer):
         assert answer.summary == expression
 
 
@@ -73,7 +74,7 @@ def test_classes_of_a_table(expression: str, params: dict[str, Any], answer: str
     given = PageLicenseParams(classes=str(tmp_path / "t.csv"), **params)
     doc = Document(b"x" * 16, "text", "", "s", "o", 0, {"license": expression} if expression else {})
     found = judge_page_license(doc, prepare_rule(given), given)
-    inner = found.answer if isinstance(found, Finding) else found
+    inner = answer_of(found).result
     assert (inner.reason if isinstance(inner, Drop) else inner.meta.get("license_class")) == answer
     assert [note.name for note in asked_notes(given)] == ["license_class"] and not asked_notes(PageLicenseParams())
 

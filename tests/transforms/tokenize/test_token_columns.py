@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.loader.format.packed import CHUNK_KINDS, STRUCTURE
-from refinery.transforms.core.document import Document, Finding
+from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.document import Document
 from refinery.transforms.tokenize.chunk_notes import Chunk, text_hash, write_chunks
 from refinery.transforms.tokenize.encode import EncodedDocument, TokenizerParams, encode_document, load_encoder
 from refinery.transforms.tokenize.encoded_coder import EncodedDocumentCoder
@@ -137,8 +138,8 @@ def test_columns_are_right_or_lost(params: TokenizerParams, text: str, meta: dic
     plain = encoded(make_document(text), params)
     found = encoded(doc, params)
     if lost:
-        assert isinstance(found, Finding) and found.found == (f"no-columns-{lost}/chunks",)
-        found = found.answer
+        assert isinstance(found, Answer) and found.found == (f"no-columns-{lost}/chunks",)
+        found = found.result
         assert found.columns == b""
     else:
         assert found.columns and found.tokens[0] == 0

@@ -11,7 +11,7 @@ from pyarrow import Table
 
 from refinery.transforms.core.part_errors import UnreadablePart
 from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.job.report import REJECT_COLUMNS, REJECT_SCHEMA, merge_records, write_part
+from refinery.transforms.job.report import REJECT_SCHEMA, merge_records, write_part
 from refinery.transforms.spill.sorted_tables import sort_rows
 from refinery.transforms.write import records as module
 from refinery.transforms.write.records import (
@@ -77,7 +77,8 @@ def test_every_row_once_and_the_same_bytes_for_every_layout(tmp_path: Path, file
     assert [file["path"] for file in seen[0]] == [record_file_name("rejects", index) for index in range(files)]
     for index, file in enumerate(seen[0]):
         found = [tuple(row.values()) for row in pq.read_table(tmp_path / "out0" / file["path"]).to_pylist()]
-        due = [tuple(row[name] for name in REJECT_COLUMNS) for row in rows if file_of(row["origin"], files) == index]
+        here = (row for row in rows if file_of(row["origin"], files) == index)
+        due = [tuple(row[name] for name in REJECT_SCHEMA.names) for row in here]
         assert found == sorted(due) and found
 
 

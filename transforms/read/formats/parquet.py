@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format import document_fields
 from refinery.loader.parquet.pages import footer_bytes, measure_pages, read_footer
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
@@ -47,7 +48,8 @@ TEXTS = (
     pa.types.is_binary_view,
     pa.types.is_null,
 )
-DOCUMENT_COLUMNS = ("text", "url", "source", "origin", "position", "meta")
+# Of an earlier run; its texts get their ids anew.
+DOCUMENT_COLUMNS = tuple(name for name in document_fields.names_of(document_fields.DOCUMENTS) if name != "id")
 
 
 def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[RawDocument | Skipped | Damaged]:
