@@ -45,33 +45,21 @@ def judge_{name}(doc: Document, params: {title}Params) -> Document | Drop:
 
 TEST = '''"""{title}Params, judge_{name} and the declaration {constant}."""
 
-import pytest
-
 from {module} import {constant}, {title}Params, judge_{name}
-from refinery.transforms.core.document import Document, Drop, document_id
+from refinery.testing import StageTests
 
 
-def make_document(text: str) -> Document:
-    return Document(id=document_id(text), text=text, url="", source="s", origin="o@0", position=0)
+class Test{title}(StageTests):
+    """What every stage promises, and which texts are dropped."""
 
+    stage = {constant}
 
-@pytest.mark.parametrize(
-    ("text", "max_ratio", "dropped"),
-    [("12 monkeys", 0.3, False), ("1234567 x", 0.3, True), ("1234567 x", 1.0, False), ("", 0.0, False)],
-)
-def test_which_documents_are_dropped(text: str, max_ratio: float, dropped: bool) -> None:
-    doc = make_document(text)
-    answer = judge_{name}(doc, {title}Params(max_ratio=max_ratio))
-    assert answer == (Drop("{kebab}-ratio") if dropped else doc)
+    def examples(self):
+        return {{"12 monkeys": "", "1234567 x": "{kebab}-ratio", "": ""}}  # text -> reason, "" for one that is kept
 
-
-def test_its_reasons_are_declared() -> None:
-    assert [reason.name for reason in {constant}.reasons] == ["{kebab}-ratio"]
-
-
-def test_a_ratio_above_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="max_ratio: 2 given"):
-        {title}Params(max_ratio=2)
+    def test_where_all_may_be_digits_all_is_kept(self):
+        doc = self.document("1234567", 0)
+        assert judge_{name}(doc, {title}Params(max_ratio=1.0)) is doc
 '''
 
 

@@ -43,7 +43,7 @@ class Ended:
 
 class CommandTests:
     """Tests of one command. Give it `command`, the declaration, and `fails`: arguments of something that is not there,
-    with which it ends soon and writes nothing.
+    with which it ends soon and writes nothing; `code`: the exit code of that, where it is to be a certain one.
 
     What they hold a command to: its module imports nothing that takes long; its help has examples that its parser
     takes, and its exit codes; each argument says what it is; an argument that nobody knows leads to the help; what
@@ -53,6 +53,7 @@ class CommandTests:
 
     command: ClassVar[Command]
     fails: ClassVar[str]
+    code: ClassVar[ExitCode | None] = None
 
     # --- what the tests are made of ---------------------------------------------------------------------------------
 
@@ -146,6 +147,7 @@ class CommandTests:
                 expect(False, f"{self.fails}: {type(error).__name__} is raised; {kinds}")
         failed = ended.code in (ExitCode.FAILED, ExitCode.USAGE)
         expect(failed, f"{self.fails}: it ends with {ended.code}; `fails` names what is not there")
+        expect(self.code in (None, ended.code), f"{self.fails}: it ends with {ended.code}, {self.code!r} is needed")
         expect(bool(ended.said), f"{self.fails}: nothing is said")
         for line in ended.err.splitlines():
             leads = bool(ADVICE.search(line)) or line.startswith("next: ")

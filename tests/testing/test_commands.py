@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from refinery.pipelines.cli.command_line import OWN
+from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.testing import CommandTests
 from tests.pipelines.shell.test_help import NOT_THERE
 
@@ -22,7 +23,8 @@ def words(name: str) -> str:
 
 for _name, _command in COMMANDS.items():
     _title = "".join(word.capitalize() for word in _name.replace("-", " ").split())
-    globals()[f"Test{_title}"] = type(f"Test{_title}", (CommandTests,), {"command": _command, "fails": words(_name)})
+    _given = {"command": _command, "fails": words(_name), "code": NOT_THERE[_name][1]}
+    globals()[f"Test{_title}"] = type(f"Test{_title}", (CommandTests,), _given)
 
 
 # --- commands that do not -------------------------------------------------------------------------------------------
@@ -81,6 +83,7 @@ BROKEN = {
     ),
     "an error of another kind": (OPEN, f"    raise KeyError(args.file)\n{OPEN}", FAILS, "KeyError is raised"),
     "no failure": (OPEN, f"    return ExitCode.DONE\n{OPEN}", FAILS, "it ends with 0; `fails` names what is not there"),
+    "another failure": (OPEN, f"    raise ValueError('no; do')\n{OPEN}", FAILS, "it ends with 2, .*FAILED.* is needed"),
     "nothing said": (OPEN, f"    return ExitCode.FAILED\n{OPEN}", FAILS, "nothing is said"),
     "no advice": (
         OPEN,
@@ -103,7 +106,11 @@ def made(folder: Path, text: str) -> CommandTests:
     name = f"count_words_{zlib.crc32(text.encode()):x}"
     (folder / f"{name}.py").write_text(text)
     found = importlib.import_module(name)
-    kind = type("Broken", (CommandTests,), {"command": found.COMMAND, "fails": "no.txt", "__test__": False})
+    kind = type(
+        "Broken",
+        (CommandTests,),
+        {"command": found.COMMAND, "fails": "no.txt", "code": ExitCode.FAILED, "__test__": False},
+    )
     broken: CommandTests = kind()
     return broken
 
