@@ -7,7 +7,7 @@ from typing import Any
 
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections, recipe_class
 from refinery.transforms.core.lane import AnyStage, Lane
-from refinery.transforms.core.params import Params, allowed, field_docs, sections_of
+from refinery.transforms.core.params import Params, allowed, sections_of
 from refinery.transforms.core.stage import KEBAB
 
 REQUIRED = "required"  # stands for the default that a field does not have
@@ -103,14 +103,13 @@ def parameters(cls: type[Params], prefix: str = "", default: Any = None) -> Iter
 
     default: the section where nothing is given, if it is on then.
     """
-    docs = field_docs(cls)
     for name, field in shown_fields(cls).items():
         value = getattr(default, name) if isinstance(default, Params) else default_of(field)
         inner = sections_of(field.annotation)
         if inner and isinstance(value, Params):
             yield from parameters(inner[0], f"{prefix}{name}.", value)
             continue
-        meaning = f"{allowed(field.annotation, field.metadata)}; {docs.get(name, '')}".rstrip("; ")
+        meaning = f"{allowed(field.annotation, field.metadata)}; {field.description or ''}".rstrip("; ")
         yield f"{prefix}{name}", show(value), meaning
 
 

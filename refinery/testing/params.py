@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args, get_origin
 import annotated_types
 
 from refinery.testing.expect import expect
-from refinery.transforms.core.params import Params, ParamsError, field_docs, sections_of
+from refinery.transforms.core.params import Params, ParamsError, sections_of
 
 UNKNOWN = "no_such_key"
 BOUNDS = (annotated_types.Ge, annotated_types.Gt, annotated_types.Le, annotated_types.Lt)
@@ -36,9 +36,8 @@ def numbers_of(hint: Any, metadata: tuple[Any, ...] = ()) -> Iterator[tuple[Any,
 def check_described(cls: type[Params], unlimited: Collection[str] = ()) -> None:
     """Every field has a description, and every number a limit, but for these ("section.field")."""
     for path, section in all_sections(cls):
-        docs = field_docs(section)
         for name, field in section.model_fields.items():
-            expect(bool(docs.get(name)), f"{path}{name}: no docstring below the field says what it is")
+            expect(bool(field.description), f"{path}{name}: no docstring below the field says what it is")
             for limits in numbers_of(field.annotation, tuple(field.metadata)):
                 bounded = any(isinstance(limit, BOUNDS) for limit in limits) or f"{path}{name}" in unlimited
                 expect(bounded, f"{path}{name}: no limit given; Share, Count, Positive or Field(ge=…) is needed")
