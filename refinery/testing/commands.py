@@ -4,6 +4,7 @@ import contextlib
 import gc
 import io
 import os
+import shlex
 import subprocess
 import sys
 import warnings
@@ -30,9 +31,9 @@ MOST_LINES = 15  # of `run` at which Ctrl-C is tried
 
 @dataclass
 class Ended:
-    """What became of a command line. code: None where the parser ended it otherwise."""
+    """What became of a command line: its exit code, and what it said."""
 
-    code: int | None
+    code: int
     out: str
     err: str
 
@@ -73,13 +74,17 @@ class CommandTests:
                 with Output(args.command, getattr(args, "quiet", False)) as output:
                     code = int(execute_with(args, flags, output))
             except SystemExit as ended:
-                code = ended.code if isinstance(ended.code, int) else 0
+                code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         return Ended(code, out.getvalue(), err.getvalue())
 
     def examples(self) -> list[list[str]]:
-        """Its examples, words behind its name."""
+        """Its examples, as words behind its name."""
         own, every = self.command.words, examples(dict(all_commands(self.parser()))[self.command.name])
         return [words[len(own) :] for words in every if tuple(words[: len(own)]) == own]
+
+    def failing(self) -> list[str]:
+        """The words of `fails`."""
+        return shlex.split(self.fails)
 
     # --- the declaration --------------------------------------------------------------------------------------------
 
@@ -132,7 +137,7 @@ class CommandTests:
     # --- mistakes and failures --------------------------------------------------------------------------------------
 
     def test_an_unknown_flag_leads_on(self) -> None:
-        ended = self.execute([*self.fails.split(), UNKNOWN], replace(self.command, run=reach))
+        ended = self.execute([*self.failing(), UNKNOWN], replace(self.command, run=reach))
         expect("reached" not in ended.err, f"{UNKNOWN}: the command runs with it")
         expect(ended.code == ExitCode.USAGE, f"{UNKNOWN}: it ends with {ended.code}, {ExitCode.USAGE} is needed")
         leads = bool(ADVICE.search(ended.err)) and "Traceback" not in ended.err
@@ -141,7 +146,7 @@ class CommandTests:
     def test_what_fails_is_said_in_a_line(self, tmp_path: Path) -> None:
         with contextlib.chdir(tmp_path):
             try:
-                ended = self.execute(self.fails.split())
+                ended = self.execute(self.failing())
             except Exception as error:  # noqa: BLE001 - what the program does not expect
                 kinds = "ValueError, OSError or RuntimeError is needed"
                 expect(False, f"{self.fails}: {type(error).__name__} is raised; {kinds}")
@@ -160,7 +165,7 @@ class CommandTests:
         for count in range(1, MOST_LINES + 1):
             with contextlib.chdir(tmp_path), warnings.catch_warnings(), interrupted(self.command.run, count) as lines:
                 warnings.simplefilter("ignore", ResourceWarning)  # what is open is left to the interpreter
-                ended = self.execute(self.fails.split())
+                ended = self.execute(self.failing())
                 gc.collect()
             if len(lines) < count:
                 break

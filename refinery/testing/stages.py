@@ -84,7 +84,8 @@ class StageTests:
         expect(stage.judge is not None, f"{stage.name}: no judge given; these are tests of stages that judge documents")
         sentence = SENTENCE.fullmatch(stage.summary) is not None
         expect(sentence, f"summary: {stage.summary!r} given, a sentence is needed")
-        for what, meaning in [(each.name, each.meaning) for each in (*stage.reasons, *stage.notes)]:
+        reasons = [(reason.name, reason.meaning) for reason in stage.reasons]
+        for what, meaning in [*reasons, *((note.name, note.meaning) for note in stage.notes)]:
             expect(bool(meaning.strip()), f"{what}: no meaning given")
         for name in stage.libraries:
             try:

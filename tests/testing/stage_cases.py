@@ -1,6 +1,8 @@
 """Each stage of ours with texts that it keeps and drops, and the models and lists that it is tried with."""
 
+import atexit
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -74,7 +76,10 @@ class Case:
 
 @cache
 def folder() -> Path:
-    return Path(mkdtemp(prefix="stage-cases-"))
+    """Where models and lists of this process are."""
+    place = Path(mkdtemp(prefix="stage-cases-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
 
 
 @cache
