@@ -18,7 +18,8 @@ from refinery.pipelines.recipe.plain_yaml import load_yaml
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
 from refinery.pipelines.reference.pages import render
-from refinery.transforms.core.params import Params, field_docs, is_optional, sections_of
+from refinery.pipelines.stages.listing import shown_fields
+from refinery.transforms.core.params import Params, is_optional, sections_of
 from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.filter.heuristics_rules import HeuristicsParams
@@ -84,9 +85,9 @@ def test_every_parameter_has_a_description(name: str) -> None:
     lane = find_lane(name)
 
     def missing(cls: type[Params], path: str = "") -> list[str]:
-        docs = field_docs(cls)
         stages = {stage.key for stage in lane.stages} if not path else set()
-        found = [f"{path}{name}" for name in cls.model_fields if not docs.get(name) and name not in stages]
+        fields = shown_fields(cls).items()
+        found = [f"{path}{name}" for name, field in fields if not field.description and name not in stages]
         for name, field in cls.model_fields.items():
             found += [entry for inner in sections_of(field.annotation) for entry in missing(inner, f"{path}{name}.")]
         return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refinery.transforms.core.document import hash64
+from refinery.transforms.dedup.stages import URL_DUPLICATES
 
 
 @dataclass(frozen=True)
@@ -37,4 +38,4 @@ def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
         return None
     texts = all(isinstance(text, str) for pair in domains.items() for text in pair)
     good = type(seed) is int and type(validation) in (int, float) and math.isfinite(validation)
-    return Plan(seed, float(validation), domains, bool(recipe.get("url_dup"))) if texts and good else None
+    return Plan(seed, float(validation), domains, bool(recipe.get(URL_DUPLICATES.key))) if texts and good else None

@@ -11,6 +11,7 @@ import apache_beam as beam
 
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
+from refinery.transforms.dedup.stages import URL_DUPLICATES
 from refinery.transforms.input_sums.file_read import KIND as READS
 from refinery.transforms.input_sums.file_read import MergeReads
 from refinery.transforms.job.report import Check, no_check
@@ -106,7 +107,8 @@ def dedup(
 ) -> None:
     """Phase 2: signatures/ parts (of `list_parts`) -> verdicts/ parts under `work`; reads text only where a
     section asks for it. salt: of `Deduplicate`."""
-    params = DedupParams(recipe.exact_dup, recipe.near_dup, recipe.near_dup_in_source, recipe.url_dup, recipe.cutting())
+    urls = recipe.params_of(URL_DUPLICATES)
+    params = DedupParams(recipe.exact_dup, recipe.near_dup, recipe.near_dup_in_source, urls, recipe.cutting())
     sources = tuple(source.name for source in recipe.sources)
     method = None if recipe.run.components == "auto" else recipe.run.components
     decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method, salt)

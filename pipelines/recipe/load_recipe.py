@@ -7,7 +7,15 @@ from typing import Any
 
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
-from refinery.pipelines.recipe.recipe import DEFAULT_LANE, Recipe, UsedStage, find_lane, lane_names, recipe_class
+from refinery.pipelines.recipe.recipe import (
+    DEFAULT_LANE,
+    Recipe,
+    UsedStage,
+    find_lane,
+    lane_names,
+    recipe_class,
+    shared_stages,
+)
 from refinery.pipelines.recipe.user_stages import (
     NO_CODE,
     UserCode,
@@ -151,7 +159,7 @@ def _place_stages(lane: Lane, data: dict[str, Any], folder: Path) -> tuple[Lane,
             lane = lane.insert(stage, place.after)
         except ValueError as error:
             raise RecipeError(below(where, str(error))) from error
-        if stage.key in Recipe.model_fields:
+        if stage.key in {*Recipe.model_fields, *(shared.key for shared in shared_stages())}:
             raise RecipeError(
                 f"{where}.use: a stage {stage.name!r} given, a name that no key of recipes has is allowed"
             )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from types import GenericAlias
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import Field, create_model, model_validator
 
@@ -21,20 +21,12 @@ from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Count, Params, Positive, Share, below, nearest
 from refinery.transforms.core.rejects import RejectParams
-from refinery.transforms.core.stage import Note
-from refinery.transforms.dedup.cut_lines import LINES, LineParams
-from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
+from refinery.transforms.core.stage import Note, P, Stage
 from refinery.transforms.dedup.cutting_pass import ComparingStage, Cuts, CuttingPass, check_together
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SignatureParams
-from refinery.transforms.dedup.stages import (
-    EXACT_DUPLICATES,
-    NEAR_DUPLICATES,
-    NEAR_DUPLICATES_IN_SOURCE,
-    URL_DUPLICATES,
-    UrlDupParams,
-)
+from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
 from refinery.transforms.pack.write_packed import PackedParams
 from refinery.transforms.read.plan import LimitParams, SourceParams
 from refinery.transforms.read.reader import Reader
@@ -47,14 +39,12 @@ from refinery.transforms.write.targets import TARGET
 
 DEFAULT_LANE = "web"
 
-# What every lane's recipe may say, of a stage that not every lane has: the section, and what switches it off.
-SHARED: Mapping[AnyStage, tuple[str, Any]] = {
-    URL_DUPLICATES: ("url_dup", None),
+# Fields of `Recipe` for stages that not every lane has and that declare no parameters: the field, and what switches
+# the stage off.
+SWITCHES: Mapping[AnyStage, tuple[str, Any]] = {
     EXACT_DUPLICATES: ("exact_dup", False),
     NEAR_DUPLICATES_IN_SOURCE: ("near_dup_in_source", {}),
     NEAR_DUPLICATES: ("near_dup", None),
-    LINES: ("line_dup", None),
-    SUBSTRINGS: ("substring_dup", None),
 }
 
 # A name that a column of the provenance files may have (loader/format/manifest.py).
@@ -131,8 +121,6 @@ class Recipe(Params):
     """how documents are sketched"""
     rank: RankParams = RankParams()
     """which of several copies is kept"""
-    url_dup: UrlDupParams | None = None
-    """keep one capture of every address; for crawls"""
     exact_dup: bool = True
     """remove documents of equal text"""
     near_dup: NearParams | None = NearParams()
@@ -141,10 +129,6 @@ class Recipe(Params):
     """before that, the same among the documents of one source: its name, or `*` for all others, to parameters"""
     reference_corpora: Annotated[tuple[ReferenceCorpusParams, ...], Field(max_length=MAX_CORPORA)] = ()
     """published corpora whose documents win, and are not written again"""
-    line_dup: LineParams | None = None
-    """cut lines out that too many documents share"""
-    substring_dup: SubstringParams | None = None
-    """cut text out that another document has word for word"""
     columns: tuple[str, ...] = ()
     """notes of stages, and `meta_fields` of sources, that become columns of the provenance, beside those that always
     are: `perplexity`, `toxicity`, `pii`, `title` and others that are in its column `meta` otherwise:
@@ -228,6 +212,10 @@ class Recipe(Params):
                 params = stage.bind(params, self.notes())
             if params is not None or not stage.key:
                 yield stage, params
+
+    def params_of(self, stage: Stage[P]) -> P | None:
+        """The parameters of a stage as the recipe gives them; None where it is off."""
+        return cast("P | None", getattr(self, stage.key))
 
     def comparing(self) -> list[tuple[ComparingStage[Any], Any]]:
         """(stage, its parameters) of the stages that are on and that phase 2 decides by hashes of phase 1. The last
@@ -324,14 +312,15 @@ class Recipe(Params):
 
 def absent_sections(lane: Lane) -> dict[str, Any]:
     """Keys of every recipe that ask for what this lane does not have -> what they must be in it."""
-    absent = dict(section for stage, section in SHARED.items() if stage.name not in lane.funnel)
+    absent = dict(switch for stage, switch in SWITCHES.items() if stage.name not in lane.funnel)
+    absent |= dict.fromkeys(stage.key for stage in shared_stages() if stage.name not in lane.funnel)
     return absent if "packed" in lane.writer.uses else {**absent, "packed": None}
 
 
 @cache
 def recipe_class(lane: Lane) -> type[Recipe]:
-    """The recipe of a lane: `Recipe` and a section for each stage that it does not have already. One class a lane, so
-    that equal recipes are equal."""
+    """The recipe of a lane: `Recipe`, a section for each stage that it does not have already, and those of the shared
+    stages that the lane lacks. One class a lane, so that equal recipes are equal."""
     fields: dict[str, Any] = {}
     if lane.source is not None:
         fields["sources"] = (GenericAlias(tuple, (lane.source, ...)), Recipe.model_fields["sources"])
@@ -342,7 +331,9 @@ def recipe_class(lane: Lane) -> type[Recipe]:
             fields[stage.key] = (stage.params, stage.params())
         else:
             fields[stage.key] = (stage.params | None, stage.params() if stage.on else None)
-    for name, default in {**lane.defaults, **absent_sections(lane)}.items():
+    absent = absent_sections(lane)
+    fields |= {stage.key: (cast(Any, stage.params) | None, None) for stage in shared_stages() if stage.key in absent}
+    for name, default in {**lane.defaults, **absent}.items():
         fields[name] = (fields[name][0] if name in fields else Recipe.model_fields[name].annotation, default)
     made = create_model(f"{lane.name.capitalize()}Recipe", __base__=Recipe, __module__=__name__, **fields)
     made.LANE = lane
@@ -361,3 +352,10 @@ def find_lane(name: str) -> Lane:
         raise ValueError(f"lane: {name!r} given, {', '.join(lane_names())} or module:NAME is allowed")
     found: Lane = importlib.import_module(f"{lanes.__name__}.{name}").LANE
     return found
+
+
+@cache
+def shared_stages() -> tuple[AnyStage, ...]:
+    """The stages whose sections the recipes of all lanes have, in the order of the lanes that have them."""
+    every = (stage for name in lane_names() for stage in find_lane(name).stages)
+    return tuple(dict.fromkeys(stage for stage in every if stage.shared))

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections
-from refinery.transforms.core.params import Params, field_docs, is_optional, sections_of
+from refinery.transforms.core.params import Params, is_optional, sections_of
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -39,7 +39,6 @@ def _models(cls: type[Params]) -> list[type[Params]]:
 
 def _complete(part: dict[str, Any], cls: type[Params]) -> None:
     """Descriptions, and the switches that every section takes."""
-    docs = field_docs(cls)
     stages = {stage.key: stage for stage in cls.LANE.stages} if issubclass(cls, Recipe) else {}
     for name in absent_sections(cls.LANE) if issubclass(cls, Recipe) else ():
         del part["properties"][name]
@@ -47,7 +46,8 @@ def _complete(part: dict[str, Any], cls: type[Params]) -> None:
         if name not in part["properties"]:
             continue
         entry = part["properties"][name]
-        text = docs.get(name) or (stages[name].summary if name in stages else "")
+        text = field.description or (stages[name].summary if name in stages else "")
+        entry.pop("description", None)  # pydantic's has the line breaks of the source
         if text:
             entry["description"] = text
         if sections_of(field.annotation) and (isinstance(field.default, Params) or is_optional(field.annotation)):

@@ -6,6 +6,7 @@ test holds the pages equal to what this module makes of them.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
 from refinery.pipelines.stages.listing import shown_fields
 from refinery.pipelines.stages.tables import defaults, keys, notes, phases, reasons, rules, stages, table
-from refinery.transforms.core.params import field_docs
+from refinery.transforms.core.params import Params
 from refinery.transforms.read.reader import COMPRESSIONS, Reader
 from refinery.transforms.read.registry import readers
 from refinery.transforms.statistics.artefacts import ARTEFACTS
@@ -40,8 +41,7 @@ def acquire(what: str) -> str:
     """What a list of repositories says ("keys"), or why files of them are skipped ("reasons")."""
     if what == "reasons":
         return table(("reason", "skipped"), iter([(f"`{name}`", meaning) for name, meaning in REASONS.items()]))
-    docs = field_docs(RepositoryParams)
-    return table(("key", "meaning"), iter([(f"`{name}`", docs[name]) for name in RepositoryParams.model_fields]))
+    return table(("key", "meaning"), described(RepositoryParams))
 
 
 def cards(what: str) -> str:
@@ -49,8 +49,12 @@ def cards(what: str) -> str:
     if what == "formats":
         rows = [(f"`{name}`", f"`{card.file}`", card.what) for name, card in CARDS.items()]
         return table(("format", "file", "what it is"), iter(rows))
-    docs = field_docs(About)
-    return table(("key", "what it says"), iter([(f"`{name}`", docs[name]) for name in About.model_fields]))
+    return table(("key", "what it says"), described(About))
+
+
+def described(cls: type[Params]) -> Iterator[Sequence[str]]:
+    """Each key of a class with what it is."""
+    return ((f"`{name}`", field.description or "") for name, field in cls.model_fields.items())
 
 
 def statistics(what: str) -> str:

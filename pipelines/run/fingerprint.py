@@ -20,7 +20,7 @@ from refinery.loader.storage.gcs_store import GcsStore
 from refinery.pipelines.inputs_read.published import HASHED_BYTES
 from refinery.pipelines.recipe.params import fingerprint
 from refinery.pipelines.recipe.plain_yaml import RecipeError
-from refinery.pipelines.recipe.recipe import SHARED, Recipe
+from refinery.pipelines.recipe.recipe import Recipe, shared_stages
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.core.resources import resource_digest
 from refinery.transforms.core.stage import Sink, Stage
@@ -88,6 +88,7 @@ def describe_phase(recipe: Recipe, phase: str, digest: Callable[[str], str] | No
     if phase == "clean":  # it hashes lines or not; which of them are cut is decided later
         sections |= describe_hashes(recipe)
     if phase == "dedup":
+        sections |= {stage.key: plain[stage.key] for stage in shared_stages() if stage.by_place}
         for stage, params in recipe.cutting():
             sections.setdefault(stage.key, params.plain())
             if stage.module:
@@ -103,7 +104,7 @@ def describe_phase(recipe: Recipe, phase: str, digest: Callable[[str], str] | No
 
 def describe_hashes(recipe: Recipe) -> dict[str, Any]:
     """What phase 1 hashes for phase 2, each under `hash_NAME`; of a user's own stage by its code."""
-    everywhere = [stage.hashed for stage in SHARED if isinstance(stage, ComparingStage)]
+    everywhere = [stage.hashed for stage in shared_stages() if isinstance(stage, ComparingStage)]
     found: dict[str, Any] = {f"hash_{hashed.name}": False for hashed in everywhere if hashed.told_off}
     for stage, _ in recipe.comparing():
         own = {"name": stage.module, "code": recipe.CODE.digest()} if stage.module else None

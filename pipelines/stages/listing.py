@@ -7,7 +7,7 @@ from typing import Any
 
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections, recipe_class
 from refinery.transforms.core.lane import AnyStage, Lane
-from refinery.transforms.core.params import Params, allowed, field_docs, sections_of
+from refinery.transforms.core.params import Params, allowed, sections_of
 from refinery.transforms.core.stage import KEBAB
 
 REQUIRED = "required"  # stands for the default that a field does not have
@@ -45,33 +45,21 @@ def judge_{name}(doc: Document, params: {title}Params) -> Document | Drop:
 
 TEST = '''"""{title}Params, judge_{name} and the declaration {constant}."""
 
-import pytest
-
 from {module} import {constant}, {title}Params, judge_{name}
-from refinery.transforms.core.document import Document, Drop, document_id
+from refinery.testing import StageTests
 
 
-def make_document(text: str) -> Document:
-    return Document(id=document_id(text), text=text, url="", source="s", origin="o@0", position=0)
+class Test{title}(StageTests):
+    """What every stage promises, and which texts are dropped."""
 
+    stage = {constant}
 
-@pytest.mark.parametrize(
-    ("text", "max_ratio", "dropped"),
-    [("12 monkeys", 0.3, False), ("1234567 x", 0.3, True), ("1234567 x", 1.0, False), ("", 0.0, False)],
-)
-def test_which_documents_are_dropped(text: str, max_ratio: float, dropped: bool) -> None:
-    doc = make_document(text)
-    answer = judge_{name}(doc, {title}Params(max_ratio=max_ratio))
-    assert answer == (Drop("{kebab}-ratio") if dropped else doc)
+    def examples(self):
+        return {{"12 monkeys": "", "1234567 x": "{kebab}-ratio", "": ""}}  # text -> reason, "" for one that is kept
 
-
-def test_its_reasons_are_declared() -> None:
-    assert [reason.name for reason in {constant}.reasons] == ["{kebab}-ratio"]
-
-
-def test_a_ratio_above_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="max_ratio: 2 given"):
-        {title}Params(max_ratio=2)
+    def test_where_all_may_be_digits_all_is_kept(self):
+        doc = self.document("1234567", 0)
+        assert judge_{name}(doc, {title}Params(max_ratio=1.0)) is doc
 '''
 
 
@@ -115,14 +103,13 @@ def parameters(cls: type[Params], prefix: str = "", default: Any = None) -> Iter
 
     default: the section where nothing is given, if it is on then.
     """
-    docs = field_docs(cls)
     for name, field in shown_fields(cls).items():
         value = getattr(default, name) if isinstance(default, Params) else default_of(field)
         inner = sections_of(field.annotation)
         if inner and isinstance(value, Params):
             yield from parameters(inner[0], f"{prefix}{name}.", value)
             continue
-        meaning = f"{allowed(field.annotation, field.metadata)}; {docs.get(name, '')}".rstrip("; ")
+        meaning = f"{allowed(field.annotation, field.metadata)}; {field.description or ''}".rstrip("; ")
         yield f"{prefix}{name}", show(value), meaning
 
 

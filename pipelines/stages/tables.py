@@ -7,7 +7,7 @@ from dataclasses import replace
 from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, recipe_class
 from refinery.pipelines.stages.listing import parameters, show_default, shown_fields
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
-from refinery.transforms.core.params import Params, allowed, field_docs, sections_of
+from refinery.transforms.core.params import Params, allowed, sections_of
 from refinery.transforms.read.params import SourceParams
 
 
@@ -35,7 +35,6 @@ def keys(lane: Lane, section: str) -> str:
     cls: type[Params] = recipe_class(lane)
     for name in filter(None, section.split(".")):
         cls = sections_of(cls.model_fields[name].annotation)[0]
-    docs = field_docs(cls)
     summaries = {stage.key: stage.summary.rstrip(".") for stage in lane.stages} if issubclass(cls, Recipe) else {}
     rows = (
         (
@@ -44,7 +43,7 @@ def keys(lane: Lane, section: str) -> str:
             f"section [{name}](#{name})"
             if sections_of(field.annotation) and not section
             else allowed(field.annotation, field.metadata),
-            docs.get(name) or summaries.get(name, ""),
+            field.description or summaries.get(name, ""),
         )
         for name, field in shown_fields(cls).items()
     )

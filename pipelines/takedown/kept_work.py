@@ -13,6 +13,7 @@ from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.run.phases import Phase, read_phase
 from refinery.pipelines.run.prefix import describe_run
 from refinery.pipelines.takedown.families import Compared, PartFiles
+from refinery.transforms.dedup.stages import URL_DUPLICATES
 
 
 class NotKept(ValueError):
@@ -44,7 +45,7 @@ class KeptWork:
         recipe = self.recipe
         near = [recipe.near_dup, *recipe.near_dup_in_source.values()]
         layouts = tuple(dict.fromkeys(params for params in near if params is not None))
-        return Compared(layouts, recipe.signature.permutations, recipe.url_dup is not None)
+        return Compared(layouts, recipe.signature.permutations, recipe.params_of(URL_DUPLICATES) is not None)
 
 
 def _name(part: Mapping[str, Any]) -> str:

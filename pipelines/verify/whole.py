@@ -30,6 +30,7 @@ from refinery.pipelines.verify.other_files import RECORDS, check_others, check_r
 from refinery.pipelines.verify.pieces import BEFORE, FILE, PART, PHASE, SHARD, TOKENIZER, Finding, Piece, records_folder
 from refinery.pipelines.verify.removals import check_chains, check_rows, names_fault
 from refinery.pipelines.verify.takedown_rows import listings, place_name
+from refinery.transforms.dedup.stages import URL_DUPLICATES
 
 
 @dataclass
@@ -138,7 +139,7 @@ class Whole:
         same, first = self.joined["addresses"]
         if same:
             both = f"{self._where(*first[2:4])} and {self._where(*first[4:6])}"
-            yield f"addresses: {same} documents have the address of another, url_dup keeps one; {both}"
+            yield f"addresses: {same} documents have the address of another, {URL_DUPLICATES.key} keeps one; {both}"
 
     def _doubts(self, report: Report) -> Iterator[str]:
         report.doubts = unread_inputs(self.store, self.manifest)

@@ -11,8 +11,10 @@
 pytest finds their tests by name; nothing here imports it. See docs/extending.md.
 """
 
+from refinery.testing.commands import CommandTests
 from refinery.testing.cuts import CutTests
 from refinery.testing.exports import ExportTests
 from refinery.testing.readers import ReaderTests
+from refinery.testing.stages import StageTests
 
-__all__ = ["CutTests", "ExportTests", "ReaderTests"]
+__all__ = ["CommandTests", "CutTests", "ExportTests", "ReaderTests", "StageTests"]

@@ -32,6 +32,8 @@ PYTHON_ELSEWHERE = {
     ("beam-data-loss.md", ""): "loses data: 2 GB through a runner that holds them six times",
     ("volunteers.md", ""): "tests/pipelines/export/test_distribution.py",
     ("extending.md", '"""Documents that are mostly digits'): "tests/pipelines/test_adding_a_stage.py",
+    ("extending.md", '"""The stage keeps'): "tests/pipelines/test_adding_a_stage.py",
+    ("extending.md", '"""The command keeps'): "tests/pipelines/cli/test_adding_a_command.py",
     ("extending.md", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
     ("extending.md", '"""How long sentences'): "tests/pipelines/test_adding_a_column.py",
     ("extending.md", '"""Mailboxes'): "tests/pipelines/test_adding_a_reader.py",

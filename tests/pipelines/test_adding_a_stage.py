@@ -28,7 +28,8 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 SECTION = PAGE[PAGE.index("## A filter") :]
 FILE = re.search(r"```python\n(.*?)```", SECTION, re.S)
 LINE = re.search(r"^stages: .*$", SECTION, re.M)
-assert FILE and LINE
+TEST = re.search(r"\*\*3\. Its test.*?```python\n(.*?)```", SECTION, re.S)
+assert FILE and LINE and TEST
 
 
 def follow(folder: Path, inputs: Path, line: str) -> Path:
@@ -99,6 +100,15 @@ def test_it_travels_in_the_worker_package(mine: Path) -> None:
         assert b"py_modules=['digits']" in archive.extractfile(names["setup.py"]).read()
 
 
+def test_its_test_passes(tmp_path: Path) -> None:
+    (tmp_path / "digits.py").write_text(FILE[1])
+    (tmp_path / "test_digits.py").write_text(TEST[1])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_digits.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and "15 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_its_page_and_its_schema(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["stages", "--recipe", str(mine), "--markdown"]) == 0
     page = capsys.readouterr().out
@@ -155,7 +165,7 @@ def test_the_example_that_the_command_writes_passes_its_own_test(
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_too_many_digits.py"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0 and "6 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "16 passed" in done.stdout, done.stdout + done.stderr
     assert execute(["stages", "new", "too-many-digits", "--folder", str(tmp_path)]) == 1  # nothing is overwritten
     assert execute(["stages", "new", "Digits!", "--folder", str(tmp_path)]) == 2
 

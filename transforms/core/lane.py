@@ -85,7 +85,9 @@ class Lane:
         for name in PHASES[: PHASES.index(phase) + 1]:
             before = tuple(found)
             sink = self.sink(name)
-            used = chain.from_iterable(stage.sections for stage in self.phase(name))
+            used = [key for stage in self.phase(name) for key in stage.sections]
+            if name == "dedup":  # what the first cuts cut is decided there; of others fingerprint.py says it
+                used += [stage.key for stage in self.shards if stage.by_place and stage.shared]
             found += [key for key in dict.fromkeys((*used, *(sink.uses if sink else ()))) if key not in before]
         return tuple(key for key in found if phase == PHASES[0] or key not in before)
 

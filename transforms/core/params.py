@@ -9,14 +9,11 @@
 A docstring below a field is the field's description: in the pages, in the JSON schema, in `refinery stages`.
 """
 
-import ast
 import difflib
 import inspect
 import re
-import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 import annotated_types
@@ -49,7 +46,9 @@ class Params(BaseModel):
     (`model_validator`, `field_validator`) raises ValueError("field: … given, … is allowed").
     """
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     # Fields that runs have been made without: where they have their defaults, such runs are the same as new ones.
     LATER: ClassVar[tuple[str, ...]] = ()
@@ -63,6 +62,14 @@ class Params(BaseModel):
                 super().__init__(**values)
             except ValidationError as error:
                 raise ParamsError(_problems(type(self), error)) from None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Descriptions on one line; a field that is declared again without one keeps that of the field before it."""
+        for name, field in cls.model_fields.items():
+            before = (base.model_fields.get(name) for base in cls.__mro__[1:] if issubclass(base, Params))
+            found = (each.description for each in (field, *before) if each is not None and each.description)
+            field.description = " ".join(next(found, "").split()) or None
 
     @model_validator(mode="before")
     @classmethod
@@ -143,27 +150,7 @@ def _read(hint: Any, value: Any) -> Any:
     return value + 0.0 if isinstance(value, float) else value  # -0.0 becomes 0.0: equal values, equal fingerprints
 
 
-# --- descriptions ---------------------------------------------------------------------------------------------------
-
-
-def field_docs(cls: type[Params]) -> dict[str, str]:
-    """Field -> its description, from the docstrings below the fields; inherited ones included. Reads source files."""
-    found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        if base in (Params, BaseModel, object) or not issubclass(base, Params) or "__annotations__" not in vars(base):
-            continue
-        try:
-            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
-        except (OSError, TypeError):  # made by create_model
-            continue
-        for before, node in pairwise(body):
-            if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name) and _is_text(node):
-                found[before.target.id] = " ".join(inspect.cleandoc(node.value.value).split())
-    return found
-
-
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+# --- types ------------------------------------------------------------------------------------------------------------
 
 
 def is_optional(hint: Any) -> bool:

@@ -124,7 +124,9 @@ class Stage(Generic[P]):
     of a list of classifiers.
     excerpts: whether rejects/ may quote what it drops; off where it drops texts for what nobody should read.
     concerns: names of `CONCERNS` that it takes care of, by which cards say what was done.
-    optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. output: type of what
+    optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. shared: whether the
+    recipes of all lanes have its section, which is off where a lane lacks the stage; for sections that every recipe
+    had before lanes could differ in them, so that old recipes and fingerprints stay what they are. output: type of what
     it emits; coder: the module that registers that type's coder with Beam, imported where a graph is built.
     """
 
@@ -147,6 +149,7 @@ class Stage(Generic[P]):
     bind: Callable[[P, Iterable[Note]], P] | None = None
     optional: bool = True
     on: bool = True
+    shared: bool = False
     splits: bool = False
     excerpts: bool = True
     concerns: tuple[str, ...] = ()

@@ -142,6 +142,7 @@ LINES = CuttingPass(
     params=LineParams,
     section="line_dup",
     on=False,
+    shared=True,
     judge=cut_lines,
     hashed=Hashed(
         name="lines",

@@ -121,6 +121,7 @@ SUBSTRINGS = CuttingPass(
     params=SubstringParams,
     section="substring_dup",
     on=False,
+    shared=True,
     judge=cut_substrings,
     hashed=Hashed(name="anchors", columns=(HashedColumn("anchors", pa.list_(pa.uint64()), anchor_column),)),
     find="refinery.transforms.dedup.substring_duplicates:find_substrings",

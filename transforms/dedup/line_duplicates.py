@@ -20,6 +20,7 @@ import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
+from refinery.transforms.dedup.cut_lines import LINES as CUT_PASS
 from refinery.transforms.dedup.cut_lines import LineParams, list_values, word_counts
 from refinery.transforms.dedup.cutting_pass import Compared, CuttingPass
 from refinery.transforms.dedup.reference_corpora import Parts
@@ -43,7 +44,8 @@ from refinery.transforms.records.record_batch import (
     starts_of,
 )
 
-STAGE = "lines"
+STAGE = CUT_PASS.name
+COLUMN = CUT_PASS.hashed.columns[0].name
 # A distinct line of a part, and how many of the part's documents have it.
 LINE = np.dtype([("hash", "<u8"), ("part", "<u4"), ("documents", "<u4")])
 HELD_LINES = 4 << 20  # distinct lines that a part buffers before it sends them: 250 MB with sorting
@@ -77,7 +79,7 @@ def read_places(
     params: LineParams,
     sources: tuple[str, ...],
     key: Key = no_key,
-    column: str = "lines",
+    column: str = COLUMN,
 ) -> Iterator[Places]:
     """The lines of a part's kept documents that are counted, a row group at a time, in order of rows and lines.
 
@@ -123,7 +125,7 @@ def line_batches(
     parts: Parts,
     partitions: int,
     key: Key = no_key,
-    column: str = "lines",
+    column: str = COLUMN,
 ) -> Iterator[KeyedBatch]:
     """A part's header and REMOVAL rows -> its LINE rows by range of hash: the lines that its kept documents have.
 
@@ -187,7 +189,7 @@ def cut_batches(
     params: LineParams,
     sources: tuple[str, ...],
     key: Key = no_key,
-    column: str = "lines",
+    column: str = COLUMN,
     tag: int = CUTS,
 ) -> Iterator[KeyedBatch]:
     """A part's header, REMOVAL rows and hot hashes -> CUT rows of its kept documents, in order of rows and lines.
@@ -222,7 +224,7 @@ class CountLines(beam.PTransform):
     parts: Parts
     partitions: int
     key: Key = no_key
-    column: str = "lines"
+    column: str = COLUMN
     tag: int = CUTS
     stage: str = STAGE
 

@@ -39,6 +39,7 @@ URL_DUPLICATES = ComparingStage(
     params=UrlDupParams,
     section="url_dup",
     on=False,
+    shared=True,
     libraries=("idna", "numpy"),
     schemes=(ADDRESS_SCHEME,),
     hashed=Hashed(
@@ -93,7 +94,7 @@ NEAR_DUPLICATES: Stage[Params] = Stage(
     name="near-duplicates",
     version=2,
     summary="Across sources and reference corpora, remove documents that are nearly equal to one that is kept.",
-    uses=("near_dup", "reference_corpora", "line_dup", "substring_dup"),
+    uses=("near_dup", "reference_corpora"),
     reasons=(
         Reason(
             "near-duplicate",

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.cut_lines import list_values
-from refinery.transforms.dedup.cut_substrings import SubstringParams
+from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.cutting_pass import Compared, CuttingPass
 from refinery.transforms.dedup.exact_jaccard import check_ids, documents_url
 from refinery.transforms.dedup.line_duplicates import LINE, kept_rows, sum_by_hash, sum_in_lots
@@ -70,7 +70,7 @@ from refinery.transforms.records.record_batch import (
     starts_of,
 )
 
-STAGE = "substrings"
+STAGE = SUBSTRINGS.name
 SPREAD = 64  # shuffle keys per partition: a document has thousands of windows
 HELD_WINDOWS = 4 << 20  # windows that a part buffers before it sends them: 300 MB with sorting
 HOT_PLACES = 4096  # an anchor of more places deals its windows out: others bring a key at most 26 times as many

@@ -1,5 +1,6 @@
 """The steps of "A command" in docs/extending.md, followed literally; and packages whose commands cannot be used."""
 
+import os
 import re
 import subprocess
 import sys
@@ -21,7 +22,8 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 SECTION = PAGE[PAGE.index("## A command") :]
 FILE = re.search(r"```python\n(.*?)```", SECTION, re.S)
 PROJECT = re.search(r"```text\n(\[project\].*?)```", SECTION, re.S)
-assert FILE and PROJECT
+TEST = re.search(r"\*\*2\. Its test.*?```python\n(.*?)```", SECTION, re.S)
+assert FILE and PROJECT and TEST
 NAME = "largest-shards"
 
 
@@ -62,6 +64,15 @@ def test_a_command_of_a_package(site: Path, corpus: Path) -> None:
     assert refinery(site, NAME, corpus, "-n", 0).returncode == ExitCode.USAGE
     unknown = refinery(site, NAME, corpus, "--region=x")
     assert unknown.returncode == ExitCode.USAGE and "unknown argument: --region=x" in unknown.stderr
+
+
+def test_its_test_passes(tmp_path: Path) -> None:
+    (tmp_path / "largest_shards.py").write_text(FILE[1])
+    (tmp_path / "test_largest_shards.py").write_text(TEST[1])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_largest_shards.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and "8 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_it_is_in_help_completion_and_what_is_suggested(site: Path) -> None:

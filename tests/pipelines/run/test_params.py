@@ -10,7 +10,7 @@ from pydantic import Field, PydanticSchemaGenerationError, create_model
 
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
-from refinery.transforms.core.params import Count, Params, ParamsError, Positive, Share, allowed, field_docs
+from refinery.transforms.core.params import Count, Params, ParamsError, Positive, Share, allowed
 from tests.pipelines.run.example_recipe import Limits, NearDup, Recipe, Source, read
 
 
@@ -322,15 +322,20 @@ class Documented(Params):
 
 
 class Inherited(Documented):
+    first: int = 5  # declared again without a word
     other: int = 2
     """overridden"""
     more: int = 3
     """of its own"""
 
 
+def described(cls: type[Params]) -> dict[str, str]:
+    return {name: field.description for name, field in cls.model_fields.items() if field.description}
+
+
 def test_docstrings_below_fields_describe_them() -> None:
     own = {"first": "one line", "long": "two lines, joined", "other": "another's"}
-    assert field_docs(Documented) == own
-    assert field_docs(Inherited) == own | {"other": "overridden", "more": "of its own"}
-    made = create_model("Made", __base__=Inherited, __module__=__name__, extra=(int, 4))
-    assert field_docs(made) == field_docs(Inherited)
+    assert described(Documented) == own
+    assert described(Inherited) == own | {"other": "overridden", "more": "of its own"}
+    made = create_model("Made", __base__=Inherited, __module__=__name__, extra=(int, 4), long=(int, 7))
+    assert described(made) == described(Inherited)

@@ -203,7 +203,7 @@ def test_decisions_on_families_alone(number: int, tmp_path: Path) -> None:
     first, second = ({key for key in before if draw.random() < 0.15} for _ in range(2))
     second -= first
     near = [params for params in (recipe.near_dup, *recipe.near_dup_in_source.values()) if params is not None]
-    compared = Compared(tuple(near), recipe.signature.permutations, recipe.url_dup is not None)
+    compared = Compared(tuple(near), recipe.signature.permutations, recipe.params_of(URL_DUPLICATES) is not None)
     runner = Runner("local", 0, (), True, False, lambda text: None)
     place = Place(str(tmp_path / "new"), {"of": "a test"}, runner, "test", lambda text: None, before="elsewhere")
     attribution = Attribution(recipe, compared, place, "salt")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.dedup.chunk_copies.cut import ChunkCopyParams
+from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams
 from refinery.transforms.dedup.chunk_copies.hashes import PLACE, TOKENS, VALUES, compared_hashes
 from refinery.transforms.dedup.cut_lines import list_values
 from refinery.transforms.dedup.cutting_pass import Compared, CuttingPass
@@ -53,7 +53,7 @@ from refinery.transforms.records.record_batch import (
     starts_of,
 )
 
-STAGE = "chunk-copies"
+STAGE = CHUNK_COPIES.name
 SPREAD = 4  # shuffle keys per partition: a file has some ten constructs
 # The best document of a part that has the construct with this hash.
 HOLDER = np.dtype([("hash", "<u8"), *RANK, *ID, ("locator", "<u8")])

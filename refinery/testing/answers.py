@@ -1,0 +1,70 @@
+"""What a stage says of documents, whatever it is made of, and its digest: here, and in another process."""
+
+import hashlib
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from refinery.transforms.core.document import Drop, Finding, Scored
+from refinery.transforms.core.stage import Stage
+
+
+def resource_of(stage: Stage[Any], params: Any) -> tuple[Any, ...]:
+    """What the judge takes beside the document."""
+    return (stage.prepare(params),) if stage.prepare else ()
+
+
+def judged(stage: Stage[Any], params: Any, resource: tuple[Any, ...], doc: Any) -> Any:
+    """The answer; that of a stage that splits as a tuple."""
+    answer = stage.judge(doc, *resource, params=params)  # type: ignore[misc]
+    return tuple(answer) if stage.splits and not isinstance(answer, Drop) else answer
+
+
+def judge_all(stage: Stage[Any], params: Any, docs: Sequence[Any]) -> list[Any]:
+    """The answers, in order. An exception is an answer, too."""
+    resource, found = resource_of(stage, params), []
+    for doc in docs:
+        try:
+            found.append(judged(stage, params, resource, doc))
+        except Exception as error:  # noqa: BLE001 - said by the test of hostile texts
+            found.append(error)
+    return found
+
+
+def kept_of(answer: Any) -> tuple[Any, ...]:
+    """The documents of an answer."""
+    inner = answer.answer if isinstance(answer, Finding | Scored) else answer
+    if isinstance(inner, Drop | Exception):
+        return ()
+    return inner if isinstance(inner, tuple) else (inner,)
+
+
+def digest(value: Any) -> str:
+    """Of an answer, whatever it is made of."""
+    return hashlib.sha256(repr(plain(value)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """An answer as what prints the same wherever it is equal."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.tolist()
+    if isinstance(value, Mapping):
+        return sorted((name, plain(inner)) for name, inner in value.items())
+    if isinstance(value, tuple | list):
+        return [plain(inner) for inner in value]
+    if isinstance(value, Exception):
+        return type(value).__name__
+    if is_dataclass(value):
+        return type(value).__name__, [(each.name, plain(getattr(value, each.name))) for each in fields(value)]
+    return value
+
+
+def main() -> None:
+    """Print the digests of a pickled stage's answers; the file is the first argument."""
+    stage, params, docs = pickle.loads(Path(sys.argv[1]).read_bytes())  # noqa: S301 - written by the test
+    print(*(digest(answer) for answer in judge_all(stage, params, docs)))
