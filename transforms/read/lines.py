@@ -164,7 +164,7 @@ class _OpenLine:
 def line_parts(task: ReadTask, split_bytes: int) -> int:
     """Parts of about `split_bytes` bytes; of a compressed file at most 8, of a quarter of that."""
     if task.path.lower().endswith(COMPRESSIONS[1:]):
-        if is_remote(task.path):  # every reader would fetch all of it
+        if is_remote(task.path) and not task.path.startswith("gs://"):  # every reader would fetch all of it
             return 1
         return min(MAX_STRIDES, max(1, -(-task.size * COMPRESSED_RATIO // split_bytes)))
     return max(1, -(-task.size // split_bytes))
