@@ -18,7 +18,7 @@ from refinery.pipelines.recipe.plain_yaml import RecipeError, override
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.differences import leaves
 from refinery.pipelines.run.fingerprint import describe_environment, describe_stages, input_digest
-from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.read.find_files import find_file
 from refinery.transforms.read.plan import ReadTask, count_parts, whole_file
 from refinery.transforms.read.registry import find_reader

@@ -19,7 +19,7 @@ from refinery.pipelines.inputs_read.published import HASHED_BYTES
 from refinery.pipelines.recipe.params import fingerprint
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import SHARED, Recipe
-from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.resources import resource_digest
 from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.cutting_pass import ComparingStage

@@ -8,7 +8,8 @@ from typing import Any, cast
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.tuning.measured_rules import Reading, dropped_for, named_values, readings
 from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, content_size, listing_of
-from refinery.transforms.core.lane import PHASES, AnyStage
+from refinery.transforms.core.lane import AnyStage
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.prepared import Prepared, prepare_once
 from refinery.transforms.dedup.cutting_pass import CuttingPass
 from refinery.transforms.filter.language import LANGUAGE

@@ -49,13 +49,20 @@ def split_address(path: str) -> tuple[str, str, str]:
 def inputs_at(path: str, params: FetchParams) -> tuple[BucketInputs, str]:
     """The bucket of an address, and the key in it; connections are kept for the next file. Raises ValueError."""
     scheme, bucket, key = split_address(path)
-    if scheme == "s3://":
-        from refinery.transforms.remote.s3 import S3Inputs as Inputs
-    else:
-        from refinery.transforms.remote.gcs import GcsInputs as Inputs
-    if not Inputs.buckets.fullmatch(bucket):
+    service = _service(scheme)
+    if not service.buckets.fullmatch(bucket):
         raise ValueError(f"{scheme}BUCKET/KEY is allowed")
-    return Inputs(f"{scheme}{bucket}", params), key
+    return service(f"{scheme}{bucket}", params), key
+
+
+def _service(scheme: str) -> type[BucketInputs]:
+    if scheme == "s3://":
+        from refinery.transforms.remote.s3 import S3Inputs
+
+        return S3Inputs
+    from refinery.transforms.remote.gcs import GcsInputs
+
+    return GcsInputs
 
 
 def list_bucket(pattern: str) -> list[Facts]:

@@ -19,7 +19,8 @@ from refinery.pipelines.run.fingerprint import (
     input_digest,
     phase_fingerprints,
 )
-from refinery.transforms.core.lane import PHASES, Lane
+from refinery.transforms.core.lane import Lane
+from refinery.transforms.core.names import PHASES
 from tests.pipelines.inputs import ROOT
 
 
