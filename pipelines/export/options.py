@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.format.manifest import Column
-from refinery.pipelines.export.export_format import COMPRESSIONS, FLAGS, ExportFormat, FileOptions
-from refinery.pipelines.export.kinds import TOKENS
+from refinery.pipelines.export.export_format import COMPRESSIONS, FLAGS, TOKENS, ExportFormat, FileOptions
 from refinery.pipelines.export.registry import export_formats, load_format
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 

@@ -46,29 +46,18 @@ def split_address(path: str) -> tuple[str, str, str]:
     return f"{scheme}://", bucket, key
 
 
-def inputs_at(path: str, params: FetchParams) -> tuple[BucketInputs, str]:
+def inputs_at(service: type[BucketInputs], path: str, params: FetchParams) -> tuple[BucketInputs, str]:
     """The bucket of an address, and the key in it; connections are kept for the next file. Raises ValueError."""
     scheme, bucket, key = split_address(path)
-    service = _service(scheme)
     if not service.buckets.fullmatch(bucket):
         raise ValueError(f"{scheme}BUCKET/KEY is allowed")
     return service(f"{scheme}{bucket}", params), key
 
 
-def _service(scheme: str) -> type[BucketInputs]:
-    if scheme == "s3://":
-        from refinery.transforms.remote.s3 import S3Inputs
-
-        return S3Inputs
-    from refinery.transforms.remote.gcs import GcsInputs
-
-    return GcsInputs
-
-
-def list_bucket(pattern: str) -> list[Facts]:
+def list_bucket(service: type[BucketInputs], pattern: str) -> list[Facts]:
     """Every object that a pattern, folder or key means, in order. Costs a request for a key, and one for 1,000 objects
     whose keys begin as a pattern does. Raises StorageError, ValueError."""
-    store, key = inputs_at(pattern, PLANNING)
+    store, key = inputs_at(service, pattern, PLANNING)
 
     def named(key: str) -> list[Facts]:
         info = store.info(key)
@@ -87,18 +76,18 @@ def list_bucket(pattern: str) -> list[Facts]:
     return sorted(meaning(key or "**", named, listed))
 
 
-def describe_object(path: str) -> Facts:
+def describe_object(service: type[BucketInputs], path: str) -> Facts:
     """The object of exactly that key. Costs a request. Raises FileNotFoundError, StorageError, ValueError."""
-    store, key = inputs_at(path, PLANNING)
+    store, key = inputs_at(service, path, PLANNING)
     info = store.info(key)
     if info is None:
         raise FileNotFoundError(path)
     return store.facts(key, info)
 
 
-def open_object(path: str, size: int | None = None, version: str = "") -> BinaryIO:
+def open_object(service: type[BucketInputs], path: str, size: int | None = None, version: str = "") -> BinaryIO:
     """A seekable, buffered stream. version: as planning told it; "" for whatever is there."""
-    store, key = inputs_at(path, READING)
+    store, key = inputs_at(service, path, READING)
     version = version.removeprefix(f"{store.version_name}:")
     if size is None:
         info = store.info(key)

@@ -6,10 +6,13 @@ Kinds: gs:// and s3:// (buckets.py), hf:// (hub.py), https:// (web.py).
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from refinery.transforms.core.document import hash64
 from refinery.transforms.remote import web
+
+if TYPE_CHECKING:
+    from refinery.transforms.remote.buckets import BucketInputs
 
 THREADS = 16  # files asked about at once
 UNKNOWN = -1
@@ -43,7 +46,7 @@ def find(pattern: str, config: str = "", split: str = "train") -> list[Found]:
     if pattern.startswith(BUCKETS):
         from refinery.transforms.remote.buckets import list_bucket
 
-        return [Found(*facts) for facts in list_bucket(pattern)]
+        return [Found(*facts) for facts in list_bucket(_service(pattern), pattern)]
     web.split_address(pattern)
     return [Found(pattern)]
 
@@ -75,7 +78,7 @@ def _measured(file: Found) -> Found:
     if file.path.startswith(BUCKETS):
         from refinery.transforms.remote.buckets import describe_object
 
-        return Found(*describe_object(file.path))
+        return Found(*describe_object(_service(file.path), file.path))
     if file.path.startswith("hf://"):
         found = find(file.path)
         if not found:
@@ -97,5 +100,16 @@ def open_remote(path: str, size: int | None = None, version: str = "") -> Binary
     if path.startswith(BUCKETS):
         from refinery.transforms.remote.buckets import open_object
 
-        return open_object(path, size, version)
+        return open_object(_service(path), path, size, version)
     return web.open_web(path, size, version)
+
+
+def _service(path: str) -> "type[BucketInputs]":
+    """The store of an address of BUCKETS."""
+    if path.startswith("s3://"):
+        from refinery.transforms.remote.s3 import S3Inputs
+
+        return S3Inputs
+    from refinery.transforms.remote.gcs import GcsInputs
+
+    return GcsInputs
