@@ -57,8 +57,8 @@ def main() -> None:
             server.put("work", f"run/{name}", b"x")
         source = SourceParams(name="set", paths=("gs://raw/set/*/text/*.parquet",))
         print(f"{files:,} files\n\n| what | requests | of these | seconds |\n| --- | --- | --- | --- |")
-        plan = lambda: describe_inputs(plan_sources([source], split_bytes=len(out.getvalue()) // 4))  # noqa: E731
-        count(server, "planning", plan)
+        split = len(out.getvalue()) // 4
+        count(server, "planning", lambda: describe_inputs(plan_sources([source], split_bytes=split)))
         store = open_store("gs://work/run")
         count(server, f"--discard-work, {len(FOLDERS) * files:,} parts", lambda: remove_work(store))
         left = server.read("work")
