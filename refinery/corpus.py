@@ -25,8 +25,8 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.published import Found, Place, PublishedCorpus
 from refinery.pipelines.corpus.scan import Say, silent
 from refinery.pipelines.corpus.view import CorpusView
+from refinery.pipelines.export.export_format import KIND as EXPORT
 from refinery.pipelines.export.exported import ExportedCorpus
-from refinery.pipelines.export.options import KIND as EXPORT
 
 __all__ = ["CorpusView", "Documents", "ExportedCorpus", "Found", "Place", "PublishedCorpus", "open"]
 

@@ -15,7 +15,8 @@ from dataclasses import replace
 from email.utils import formatdate
 
 from tests.fake_gcs_wire import Answer, Request
-from tests.fake_s3_api import KEY, SECRET, S3Api, S3Error, etag
+from tests.fake_s3_api import S3Api, etag
+from tests.fake_s3_wire import KEY, SECRET, S3Error
 from tests.fake_service import Call, FakeService, Fault
 from tests.loader.range_server import running
 

@@ -3,11 +3,10 @@
 import base64
 import contextlib
 import errno
-import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar
 
 from refinery.loader.errors import CorruptObject
 from refinery.loader.storage import gcs_client, gcs_download
@@ -17,7 +16,7 @@ from refinery.loader.storage.fetch import (
     FetchParams,
     Permanent,
     RangeResponse,
-    ReadCounters,
+    Transient,
     retrying,
 )
 from refinery.loader.storage.gcs_delete import delete_objects
@@ -30,45 +29,24 @@ from refinery.loader.storage.gcs_upload import (
     send_chunks,
     size_and_sum,
 )
-from refinery.loader.storage.pace import MOST_BYTES
-from refinery.loader.storage.receive import Buffers
-from refinery.loader.storage.remote_store import REQUEST_BYTES, CheckedStream, RemoteStore
-from refinery.loader.storage.store import TEMPORARY, Names, StorageError, check_name, conflict, size_and_crc32c
+from refinery.loader.storage.remote_store import BucketStore, ObjectInfo, Page
+from refinery.loader.storage.store import Names, StorageError, conflict, size_and_crc32c
 
 T = TypeVar("T")
 
 SESSIONS = 3  # resumable uploads started for one object, at most
-CHECK_SECONDS = 15.0
 CONTENT_TYPE = "application/octet-stream"
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{0,221}")
 
 
-class ObjectInfo(NamedTuple):
-    """Metadata of an object. crc32c: 8 hexadecimal digits."""
-
-    size: int
-    crc32c: str
-    generation: str
-
-
-class GcsStore(RemoteStore):
+class GcsStore(BucketStore):
     """A prefix of a Cloud Storage bucket. google-cloud-storage is imported and its client created at first use."""
 
-    def __init__(self, url: str, params: FetchParams | None = None) -> None:
-        bucket, _, prefix = url.removeprefix("gs://").partition("/")
-        prefix = prefix.rstrip("/")
-        if not _BUCKET.fullmatch(bucket) or (prefix and check_name(prefix) != prefix):
-            raise ValueError(f"location: {url!r} given, gs://bucket or gs://bucket/prefix is allowed")
-        self.params = params or FetchParams()
-        self.counters = ReadCounters()
-        self._bucket = bucket
-        self._buffers = Buffers(2 * MOST_BYTES)  # on their way, and being stored
-        self._prefix = f"{prefix}/" if prefix else ""
-        self.root = f"gs://{bucket}/{prefix}".rstrip("/")
+    scheme = "gs://"
+    buckets = re.compile(r"[a-z0-9][a-z0-9._-]{0,221}")
 
     def blob(self, name: str) -> Any:
         """The library's object of that name; nothing is asked."""
-        return gcs_client.client().bucket(self._bucket).blob(self._prefix + check_name(name))
+        return gcs_client.client().bucket(self._bucket).blob(self.key(name))
 
     def retried(self, doing: str, url: str, once: Callable[[], T], params: FetchParams | None = None) -> T:
         """Call `once()`, with retries. Raises StorageError; 404 of objects and 412 are passed on."""
@@ -95,7 +73,7 @@ class GcsStore(RemoteStore):
         """One attempt, without the library's retries. The version is the object's generation."""
         from google.api_core import exceptions
 
-        wanted = gcs_download.Wanted(self._bucket, self._prefix + check_name(name), start, stop, version)
+        wanted = gcs_download.Wanted(self._bucket, self.key(name), start, stop, version)
         try:
             with gcs_client.classified():
                 return gcs_download.download(wanted, attempt, self._buffers)
@@ -106,15 +84,7 @@ class GcsStore(RemoteStore):
         except exceptions.NotFound as error:
             raise FileNotFoundError(errno.ENOENT, "no such object", self.url(name)) from error
 
-    def open(self, name: str) -> BinaryIO:
-        info = self._info(name)
-        if info is None:
-            raise FileNotFoundError(errno.ENOENT, "no such object", self.url(name))
-        stream = CheckedStream(self, name, info.size, info.generation, info.crc32c)
-        return cast(BinaryIO, io.BufferedReader(stream, REQUEST_BYTES // 8))
-
-    def _info(self, name: str) -> ObjectInfo | None:
-        """Current metadata of the object, None if there is none."""
+    def info(self, name: str) -> ObjectInfo | None:
         from google.api_core import exceptions
 
         url = self.url(name)
@@ -129,62 +99,18 @@ class GcsStore(RemoteStore):
         except exceptions.NotFound:
             return None
 
-    def size(self, name: str) -> int | None:
-        info = self._info(name)
-        return None if info is None else info.size
+    # Listing
 
-    def pages(self, folder: str = "") -> Iterator[Names]:
-        for page in self._pages(self._prefix + (f"{check_name(folder)}/" if folder else "")):
-            # The console creates empty objects "folder/" as folder placeholders; such names are not valid here.
-            yield [
-                name[len(self._prefix) :]
-                for name in page
-                if not name.endswith("/") and f"/{TEMPORARY}" not in f"/{name[len(self._prefix) :]}"
-            ]
-
-    def is_empty(self) -> bool:
-        page, token = self._page(self._prefix, None, limit=10)
-        return token is None and all(name.endswith("/") for name in page)
-
-    def listed_crc32c(self, beginning: str, wanted: Collection[str]) -> dict[str, str]:
-        """Name -> CRC-32C (8 hexadecimal digits) of those `wanted` objects whose names start so. Cost: one request per
-        1,000 objects whose names do."""
-        found: dict[str, str] = {}
-        for page in self._pages(self._prefix + beginning):
-            names = ((name[len(self._prefix) :], crc32c) for name, crc32c in page.items())
-            found |= {name: base64.b64decode(crc32c).hex() for name, crc32c in names if name in wanted}
-        return found
-
-    def _pages(self, prefix: str) -> Iterator[dict[str, str]]:
-        """Full name -> checksum in base64, as listed, in the order of names."""
-        token: str | None = None
-        tokens: set[str] = set()
-        while True:
-            page, token = self._page(prefix, token)
-            yield page
-            if token is None:
-                return
-            if token in tokens:
-                raise StorageError(f"{self.root}: cannot be listed: the service repeats a page")
-            tokens.add(token)
-
-    def _page(
-        self, prefix: str, token: str | None, params: FetchParams | None = None, limit: int | None = None
-    ) -> tuple[dict[str, str], str | None]:
-        """One page of `_pages`, and the next page's token."""
-
-        def once() -> tuple[dict[str, str], str | None]:
+    def page(self, prefix: str, token: str = "", most: int = 0, params: FetchParams | None = None) -> tuple[Page, str]:
+        def once() -> tuple[Page, str]:
             found = gcs_client.client().list_blobs(
-                self._bucket, prefix=prefix, page_token=token, page_size=limit, retry=None, timeout=self._timeout,
-                fields="items(name,crc32c),nextPageToken",
+                self._bucket, prefix=prefix, page_token=token or None, page_size=most or None, retry=None,
+                timeout=self._timeout, fields="items(name,size,crc32c,generation),nextPageToken",
             )  # fmt: skip
-            page = {blob.name: blob.crc32c or "" for blob in next(found.pages, ())}
-            return page, found.next_page_token
+            page = {blob.name: _listed(blob) for blob in next(found.pages, ())}
+            return page, found.next_page_token or ""
 
         return self.retried("be listed", self.root, once, params)
-
-    def check(self) -> None:
-        self._page(self._prefix, None, FetchParams(deadline=min(CHECK_SECONDS, self.params.deadline)), 1)
 
     # Writing
 
@@ -195,12 +121,12 @@ class GcsStore(RemoteStore):
         try:
             self._upload(name, source, given, if_generation_match=0)
         except exceptions.PreconditionFailed:  # it exists, perhaps from an attempt of ours whose response was lost
-            found = self._info(name)
+            found = self.info(name)
             if found is None:
                 raise StorageError(f"{self.url(name)}: existed during the upload and was then deleted", 412) from None
         except StorageError as error:
             # Without permission to overwrite, the service may answer 403 although this condition never overwrites.
-            found = self._info(name) if error.status == 403 else None
+            found = self.info(name) if error.status == 403 else None
             if found is None:
                 raise
         else:
@@ -217,14 +143,14 @@ class GcsStore(RemoteStore):
         from google.api_core import exceptions
 
         url, token = self.url(name), None
-        info = source._info(name)
+        info = source.info(name)
         if info is None:
             raise FileNotFoundError(errno.ENOENT, "no such object", source.url(name))
         if info[:2] != expected:
             raise CorruptObject(f"{source.url(name)}: {info[:2]} found, {expected} expected: size and crc32c")
 
         def once() -> str | None:
-            conditions = {"if_generation_match": 0, "if_source_generation_match": int(info.generation)}
+            conditions = {"if_generation_match": 0, "if_source_generation_match": int(info.version)}
             timeout = (self.params.read_timeout,) * 2
             blob = self.blob(name)
             found, _, _ = blob.rewrite(source.blob(name), token=token, retry=None, timeout=timeout, **conditions)
@@ -236,7 +162,7 @@ class GcsStore(RemoteStore):
                 token = self.retried("be copied", url, once)
         except exceptions.PreconditionFailed:  # it exists, perhaps from an attempt of ours whose response was lost
             pass
-        found = self._info(name)
+        found = self.info(name)
         if found is None:
             raise StorageError(f"{url}: cannot be copied: {source.url(name)} changed meanwhile", 412)
         if found[:2] != expected:
@@ -299,3 +225,10 @@ class GcsStore(RemoteStore):
 
     def close(self) -> None:
         gcs_client.close()
+
+
+def _listed(blob: Any) -> ObjectInfo:
+    """An object of a listing, which has no checksum of what a customer's own key encrypts. Raises Transient."""
+    with contextlib.suppress(ValueError, TypeError):
+        return ObjectInfo(int(blob.size), base64.b64decode(blob.crc32c or "").hex(), str(blob.generation))
+    raise Transient("a listing without the size of an object, perhaps from a proxy")

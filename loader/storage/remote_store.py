@@ -1,11 +1,15 @@
-"""Common code of remote stores: whole reads with retries, and a seekable stream, both made of range requests."""
+"""Common code of remote stores: whole reads with retries, and a seekable stream, both made of range requests; of
+buckets also their names and listings."""
 
+import errno
 import io
+import re
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any
+from typing import Any, BinaryIO, ClassVar, NamedTuple, cast
 
 import google_crc32c
 
@@ -20,9 +24,12 @@ from refinery.loader.storage.fetch import (
     retrying,
     timed,
 )
-from refinery.loader.storage.store import StorageError, Store, check_range
+from refinery.loader.storage.pace import MOST_BYTES
+from refinery.loader.storage.receive import Buffers
+from refinery.loader.storage.store import TEMPORARY, Names, StorageError, Store, check_name, check_range
 
 REQUEST_BYTES = 8 << 20  # of one request; each has its own deadline
+CHECK_SECONDS = 15.0  # for `check`
 
 
 class RemoteStore(Store):
@@ -88,6 +95,92 @@ class RemoteStore(Store):
         response = retrying(once, self.url(name), (start, stop), self.params, self.counters, ending.event)
         self.counters.add(bytes=len(response.data))
         return response
+
+
+class ObjectInfo(NamedTuple):
+    """Metadata of an object. crc32c: 8 hexadecimal digits, "" if nobody knows it. version: generation or ETag.
+    computed: whether the service says the checksum, rather than whoever wrote the object."""
+
+    size: int
+    crc32c: str
+    version: str
+    computed: bool = True
+
+
+Page = dict[str, ObjectInfo]  # of a listing: by key
+
+
+class BucketStore(RemoteStore):
+    """A prefix of a bucket. Nothing is asked before the first use. Raises ValueError for a location that is none.
+
+    scheme: with "://". buckets: the names that the service allows.
+    """
+
+    scheme: ClassVar[str]
+    buckets: ClassVar[re.Pattern[str]]
+
+    def __init__(self, url: str, params: FetchParams | None = None) -> None:
+        bucket, _, prefix = url.removeprefix(self.scheme).partition("/")
+        prefix = prefix.rstrip("/")
+        if not self.buckets.fullmatch(bucket) or (prefix and check_name(prefix) != prefix):
+            raise ValueError(f"location: {url!r} given, {self.scheme}bucket or {self.scheme}bucket/prefix is allowed")
+        self.params = params or FetchParams()
+        self.counters = ReadCounters()
+        self._bucket = bucket
+        self._buffers = Buffers(2 * MOST_BYTES)  # on their way, and being stored
+        self._prefix = f"{prefix}/" if prefix else ""
+        self.root = f"{self.scheme}{bucket}/{prefix}".rstrip("/")
+
+    def key(self, name: str) -> str:
+        """The object's key. Raises ValueError for a name that is not valid."""
+        return self._prefix + check_name(name)
+
+    @abstractmethod
+    def info(self, name: str) -> ObjectInfo | None:
+        """Current metadata of the object, None if there is none. Raises StorageError."""
+
+    @abstractmethod
+    def page(self, prefix: str, token: str = "", most: int = 0, params: FetchParams | None = None) -> tuple[Page, str]:
+        """One page of the objects whose keys begin so, in order of their keys, and the next page's token, "" for the
+        last. most: objects, 0 for as many as the service gives. Raises StorageError."""
+
+    def open(self, name: str) -> BinaryIO:
+        info = self.info(name)
+        if info is None:
+            raise FileNotFoundError(errno.ENOENT, "no such object", self.url(name))
+        stream = CheckedStream(self, name, info.size, info.version, info.crc32c)
+        return cast(BinaryIO, io.BufferedReader(stream, REQUEST_BYTES // 8))
+
+    def size(self, name: str) -> int | None:
+        info = self.info(name)
+        return None if info is None else info.size
+
+    def listed(self, prefix: str) -> Iterator[Page]:
+        """All objects whose keys begin so, in pages. Raises StorageError, also where pages repeat themselves."""
+        token, tokens = "", set[str]()
+        while True:
+            page, token = self.page(prefix, token)
+            yield page
+            if not token:
+                return
+            if token in tokens:
+                raise StorageError(f"{self.root}: cannot be listed: the service repeats a page")
+            tokens.add(token)
+
+    def pages(self, folder: str = "") -> Iterator[Names]:
+        for page in self.listed(self._prefix + (f"{check_name(folder)}/" if folder else "")):
+            yield [key[len(self._prefix) :] for key in page if not self._is_foreign(key)]
+
+    def is_empty(self) -> bool:
+        page, token = self.page(self._prefix, most=10)
+        return not token and all(map(self._is_foreign, page))
+
+    def _is_foreign(self, key: str) -> bool:
+        """Whether a key is of a folder's placeholder, which consoles make, or of something temporary."""
+        return key.endswith("/") or f"/{TEMPORARY}" in f"/{key[len(self._prefix) :]}"
+
+    def check(self) -> None:
+        self.page(self._prefix, most=1, params=FetchParams(deadline=min(CHECK_SECONDS, self.params.deadline)))
 
 
 class PiecesStream(io.RawIOBase):

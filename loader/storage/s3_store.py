@@ -8,16 +8,15 @@ that ignore that header are found out before the first write, and refused.
 import contextlib
 import errno
 import http.client
-import io
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar, cast
+from typing import TypeVar
 
-from refinery.loader.aws.answers import BadAnswer, ListedObject, can_hold, deletion, read_deletion, read_page
+from refinery.loader.aws.answers import BadAnswer, can_hold, deletion, read_deletion, read_page
 from refinery.loader.aws.settings import BUCKET, read_settings
 from refinery.loader.errors import CorruptObject
 from refinery.loader.storage.fetch import (
@@ -26,21 +25,18 @@ from refinery.loader.storage.fetch import (
     FetchParams,
     Permanent,
     RangeResponse,
-    ReadCounters,
     Transient,
     retrying,
     timed,
 )
-from refinery.loader.storage.pace import MOST_BYTES
-from refinery.loader.storage.receive import Buffers, receive
-from refinery.loader.storage.remote_store import REQUEST_BYTES, CheckedStream, RemoteStore, in_batches
+from refinery.loader.storage.receive import receive
+from refinery.loader.storage.remote_store import BucketStore, ObjectInfo, Page, in_batches
 from refinery.loader.storage.s3_client import Answered, Ask, Refusal, S3Client, client_of, headers_of
 from refinery.loader.storage.s3_upload import PART, ObjectThere, Upload, checksum_of, keeps_out_parts, md5_header
-from refinery.loader.storage.store import TEMPORARY, Names, StorageError, check_name, conflict, size_and_crc32c
+from refinery.loader.storage.store import TEMPORARY, Names, StorageError, conflict, size_and_crc32c
 
 T = TypeVar("T")
 
-CHECK_SECONDS = 15.0
 MOST_KEY = 1024  # bytes of a key in UTF-8
 BATCH = 1000  # objects removed by a request
 THREADS = 8  # requests at once that remove objects
@@ -48,37 +44,21 @@ RACERS = 4  # writers of one key that try out whether the service lets one of th
 WITH_CHECKSUM = {"x-amz-checksum-mode": "ENABLED"}
 
 
-class ObjectInfo(NamedTuple):
-    """Metadata of an object. crc32c: 8 hexadecimal digits, "" if nobody knows it. etag: of its version. computed:
-    whether the service says the checksum, rather than whoever wrote the object."""
-
-    size: int
-    crc32c: str
-    etag: str
-    computed: bool
-
-
-class S3Store(RemoteStore):
+class S3Store(BucketStore):
     """s3://bucket or s3://bucket/prefix. The environment says where the service is, and holds the keys, in each process
     that opens one (refinery.loader.aws). Nothing is asked before the first use. Raises ValueError.
     """
 
+    scheme = "s3://"
+    buckets = BUCKET
+
     def __init__(self, url: str, params: FetchParams | None = None) -> None:
-        bucket, _, prefix = url.removeprefix("s3://").partition("/")
-        prefix = prefix.rstrip("/")
-        if not BUCKET.fullmatch(bucket) or (prefix and check_name(prefix) != prefix):
-            raise ValueError(f"location: {url!r} given, s3://bucket or s3://bucket/prefix is allowed")
-        self.params = params or FetchParams()
-        self.counters = ReadCounters()
-        self._bucket = bucket
+        super().__init__(url, params)
         self._settings = read_settings()
-        self._buffers = Buffers(2 * MOST_BYTES)  # on their way, and being stored
-        self._prefix = f"{prefix}/" if prefix else ""
-        self.root = f"s3://{bucket}/{prefix}".rstrip("/")
 
     def key(self, name: str) -> str:
         """The object's key. Raises ValueError for a name that is not valid, or too long."""
-        return check_key(self._prefix + check_name(name))
+        return check_key(super().key(name))
 
     @property
     def client(self) -> S3Client:
@@ -134,15 +114,7 @@ class S3Store(RemoteStore):
     def open_ahead(self, connections: int) -> None:
         self.client.pool(self.client.origin).open_ahead(connections, self.params.connect_timeout)
 
-    def open(self, name: str) -> BinaryIO:
-        info = self.info(name)
-        if info is None:
-            raise FileNotFoundError(errno.ENOENT, "no such object", self.url(name))
-        stream = CheckedStream(self, name, info.size, info.etag, info.crc32c)
-        return cast(BinaryIO, io.BufferedReader(stream, REQUEST_BYTES // 8))
-
     def info(self, name: str) -> ObjectInfo | None:
-        """Current metadata of the object, None if there is none. Raises StorageError."""
         ask = Ask("HEAD", self.key(name), headers=WITH_CHECKSUM, passed=frozenset((404,)))
 
         def once(attempt: Attempt) -> ObjectInfo:
@@ -157,60 +129,28 @@ class S3Store(RemoteStore):
             return self.retried("be looked up", self.url(name), once)
         except Answered:
             if not self.client.there:  # an answer to HEAD does not say that it is the bucket which is missing
-                self.page(self._prefix, {"max-keys": "1"})
+                self.page(self._prefix, most=1)
             return None
-
-    def size(self, name: str) -> int | None:
-        info = self.info(name)
-        return None if info is None else info.size
 
     # Listing
 
-    def pages(self, folder: str = "") -> Iterator[Names]:
-        for page in self.listed(self._prefix + (f"{check_name(folder)}/" if folder else "")):
-            yield [key[len(self._prefix) :] for key, _, _ in page if not self._is_foreign(key)]
+    def page(self, prefix: str, token: str = "", most: int = 0, params: FetchParams | None = None) -> tuple[Page, str]:
+        """As BucketStore's. No listing has checksums."""
+        asked = {"list-type": "2", "prefix": prefix}
+        asked |= ({"continuation-token": token} if token else {}) | ({"max-keys": str(most)} if most else {})
 
-    def is_empty(self) -> bool:
-        page, token = self.page(self._prefix, {"max-keys": "10"})
-        return not token and all(self._is_foreign(key) for key, _, _ in page)
-
-    def _is_foreign(self, key: str) -> bool:
-        """Whether a key is of a folder's placeholder, which consoles make, or of something temporary."""
-        return key.endswith("/") or f"/{TEMPORARY}" in f"/{key[len(self._prefix) :]}"
-
-    def listed(self, prefix: str) -> Iterator[list[ListedObject]]:
-        """All objects whose keys begin so, in pages. Raises StorageError, also where pages repeat themselves."""
-        token, tokens = "", set[str]()
-        while True:
-            page, token = self.page(prefix, {"continuation-token": token} if token else {})
-            yield page
-            if not token:
-                return
-            if token in tokens:
-                raise StorageError(f"{self.root}: cannot be listed: the service repeats a page")
-            tokens.add(token)
-
-    def page(
-        self, prefix: str, query: dict[str, str], params: FetchParams | None = None
-    ) -> tuple[list[ListedObject], str]:
-        """One page of a listing, and what to ask for the next one with, "" for the last. Raises StorageError."""
-        asked = {"list-type": "2", "prefix": prefix, **query}
-
-        def once(attempt: Attempt) -> tuple[list[ListedObject], str]:
+        def once(attempt: Attempt) -> tuple[Page, str]:
             body = self.client.send(Ask("GET", query=tuple(asked.items())), attempt).body
             try:
-                return read_page(body, prefix)
+                listed, after = read_page(body, prefix)
             except (BadAnswer, UnicodeDecodeError) as error:
                 # Keys may hold characters that XML has no way to say. Asked for always, not every service would do it,
                 # nor all of those in the same way.
                 asked["encoding-type"] = "url"
                 raise Transient(f"not a listing: {error}") from None
+            return {each.key: ObjectInfo(each.size, "", each.etag, False) for each in listed}, after
 
         return self.retried("be listed", self.root, once, params)
-
-    def check(self) -> None:
-        params = FetchParams(deadline=min(CHECK_SECONDS, self.params.deadline))
-        self.page(self._prefix, {"max-keys": "1"}, params)
 
     # Writing
 
@@ -242,7 +182,7 @@ class S3Store(RemoteStore):
         if found is None:
             raise StorageError(f"{self.url(name)}: existed during the upload and was then deleted", 412)
         # Services that do not check what they get, or whom two writers can surprise, are asked what is there now.
-        if written is None or (found.size, found.etag) != (given[0], written.etag):
+        if written is None or (found.size, found.version) != (given[0], written.etag):
             self._compare(name, found, given)
         return None
 
@@ -268,7 +208,7 @@ class S3Store(RemoteStore):
         if info[:2] != (expected[0], info.crc32c and expected[1]):
             raise CorruptObject(f"{source.url(name)}: {info[:2]} found, {expected} expected: size and crc32c")
         if there is None:
-            self._publish(name, self.key(name), ObjectThere(source._bucket, source.key(name), info.etag), expected)
+            self._publish(name, self.key(name), ObjectThere(source._bucket, source.key(name), info.version), expected)
         there = self.info(name)
         if there is None:
             raise StorageError(f"{self.url(name)}: was deleted while it was copied", 412)

@@ -104,7 +104,7 @@ class Acquisition:
                     "one, choose another --output, to keep the old one, name its commit"
                 )
         if one.kind == "files":
-            from refinery.pipelines.acquire.rows import rows_of  # loads Beam
+            from refinery.pipelines.acquire.rows import rows_of
 
             if (found := rows_of(one.place, self.most).inputs()) != report["inputs"]:
                 raise RepositoryError(f"its files have changed: {report['inputs']!s:.300} then, {found!s:.300} now")
@@ -120,7 +120,7 @@ class Acquisition:
         more: dict[str, Any] = {}
         try:
             if one.kind == "files":
-                from refinery.pipelines.acquire.rows import rows_of  # loads Beam
+                from refinery.pipelines.acquire.rows import rows_of
 
                 rows = rows_of(one.place, self.most)
                 commit, counts = "", rows.take(writer.add)

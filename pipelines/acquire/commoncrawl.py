@@ -199,7 +199,7 @@ class Download:
 
 def unzip_list(data: bytes) -> bytes:
     """A gzip file in memory, decompressed. Raises EOFError, zlib.error and, beyond MAX_LIST_BYTES, StorageError."""
-    from refinery.transforms.read.find_files import MAX_LIST_BYTES  # loads Beam
+    from refinery.transforms.read.find_files import MAX_LIST_BYTES
 
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
         try:

@@ -69,7 +69,7 @@ def unpacked(path: Path, scratch: Path, most: int = MAX_TAKEN) -> tuple[Path, st
 
 def inflated(path: Path) -> Iterator[bytes]:
     """The decompressed bytes of a file, in pieces."""
-    from refinery.transforms.read.byte_source import MemberStream, open_source  # loads Beam
+    from refinery.transforms.read.byte_source import MemberStream, open_source
 
     with path.open("rb") as stream:
         head = stream.read(8)

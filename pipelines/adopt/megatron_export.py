@@ -26,7 +26,7 @@ from refinery.pipelines.adopt.find_pairs import Pair, place_of
 from refinery.pipelines.adopt.rejoin_rows import PROVENANCE, write_shard
 from refinery.pipelines.checks.file_checks import check_file
 from refinery.pipelines.checks.verify_export import file_entry
-from refinery.pipelines.export.options import KIND
+from refinery.pipelines.export.export_format import KIND
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
 

@@ -27,7 +27,8 @@ from refinery.pipelines.audit.takedowns import believed
 from refinery.pipelines.audit.verdict import Verdict
 from refinery.pipelines.corpus.scan import scan
 from refinery.transforms.core.document import Document, hash64
-from refinery.transforms.core.lane import PHASES, AnyStage
+from refinery.transforms.core.lane import AnyStage
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.at_origin import read_at
 from refinery.transforms.read.plan import ReadTask

@@ -18,7 +18,7 @@ from refinery.pipelines.recipe.plain_yaml import RecipeError, override
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.differences import leaves
 from refinery.pipelines.run.fingerprint import describe_environment, describe_stages, input_digest
-from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.read.find_files import find_file
 from refinery.transforms.read.plan import ReadTask, count_parts, whole_file
 from refinery.transforms.read.registry import find_reader
@@ -215,10 +215,10 @@ class AuditedRun:
             ) from None
         if found.size != entry["size"]:
             raise ValueError(f"{here:.300}: {found.size:,} bytes, {entry['size']:,} when the run read it: another file")
-        if "://" in here:
-            return found
         whole = self.sums.get((str(entry["source"]), str(entry["path"])))
-        if whole:
+        if "://" in here:
+            is_same = not (whole and found.crc32c) or found.crc32c == whole
+        elif whole:
             is_same = size_and_crc32c(Path(here))[1] == whole
         else:
             is_same = "://" in str(entry["path"]) or input_digest(here, found.size) == entry["digest"]

@@ -13,7 +13,7 @@ from refinery.pipelines.recipe.load_recipe import recorded_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import describe_environment, describe_stages, phase_fingerprints
-from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.names import PHASES
 
 
 class NotRecorded(Exception):

@@ -4,7 +4,7 @@ from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.view import is_view
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.export.options import KIND
+from refinery.pipelines.export.export_format import KIND
 
 
 def is_export(place: str) -> bool:

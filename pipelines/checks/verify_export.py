@@ -22,8 +22,9 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import SCRATCH, check_file, collect
 from refinery.pipelines.checks.verdict import Verdict, reach
 from refinery.pipelines.export.checkpoint import CHECKPOINT, read_checkpoint
+from refinery.pipelines.export.export_format import RUN_KIND, TOKENS
 from refinery.pipelines.export.export_manifest import file_entries, sum_sources
-from refinery.pipelines.export.options import RUN_KIND, TOKENS, WORK
+from refinery.pipelines.export.options import WORK
 from refinery.pipelines.export.read_documents import read_documents
 from refinery.pipelines.progress.work import Work
 from refinery.transforms.core.document import text_bytes

@@ -15,7 +15,7 @@ from refinery.pipelines.comparison.joining.side import Side
 from refinery.pipelines.recipe.load_recipe import recorded_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.tuning.replay import NoReplay, Replayer
-from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
+from refinery.transforms.core.names import OVER_TARGET, TARGET_STAGE
 
 Z = 1.959964  # of 95 %
 PASSES = "passes"  # every rule that judges a document alone keeps it

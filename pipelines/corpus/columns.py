@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from refinery.transforms.core.params import nearest
+from refinery.transforms.core.wording import nearest
 from refinery.transforms.rules.expression import Rule, column_types, compile_rule
 
 TEXT = "text"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,10 @@ from refinery.pipelines.corpus.find_rows import Row, Wanted, find_kept
 from refinery.pipelines.corpus.lookup_index import LookupIndex
 from refinery.pipelines.corpus.scan import Say, silent
 from refinery.pipelines.corpus.shard_tokens import corpus_tokenizer, read_row, read_tokens, shard_path, without_ends
-from refinery.pipelines.statistics.published import MAX_BYTES, STATISTICS, Statistics, parse_statistics
-from refinery.transforms.tokenize.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from refinery.pipelines.statistics.published import Statistics
+    from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 Numbers = npt.NDArray[np.int64]
 
@@ -77,7 +79,7 @@ class PublishedCorpus(Corpus):
         return "adopted" if self.is_adopted else "corpus"
 
     @cached_property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> "Tokenizer":
         """The tokenizer in the corpus. Raises ValueError or FormatError where it is damaged."""
         return corpus_tokenizer(self)
 
@@ -86,9 +88,11 @@ class PublishedCorpus(Corpus):
         """Which files may have an address or an origin."""
         return LookupIndex(self, self._say)
 
-    def statistics(self) -> Statistics | None:
+    def statistics(self) -> "Statistics | None":
         """What was measured of its documents; None in corpora that have no statistics.json: those of older versions,
         and adopted ones. Raises FormatError for another file than the manifest lists, or than a run writes."""
+        from refinery.pipelines.statistics.published import MAX_BYTES, STATISTICS, parse_statistics  # pydantic
+
         if not self.lists(STATISTICS):
             return None
         return parse_statistics(self.read(STATISTICS, MAX_BYTES), self.store.url(STATISTICS))

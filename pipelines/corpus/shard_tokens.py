@@ -1,7 +1,7 @@
 """Tokens of a shard, and whose they are: from one row group and one range of bytes."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,9 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.parquet.guarded import GuardedFile
 from refinery.pipelines.corpus.find_rows import Row, damage_named
-from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
-from refinery.transforms.tokenize.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 
 def shard_path(shard: ShardEntry) -> str:
@@ -85,8 +86,10 @@ def read_tokens(corpus: Corpus, shard: ShardEntry, start: int, stop: int) -> npt
     return np.frombuffer(data, dtype).astype(np.int64)
 
 
-def corpus_tokenizer(corpus: Corpus) -> Tokenizer:
+def corpus_tokenizer(corpus: Corpus) -> "Tokenizer":
     """The tokenizer in the corpus. Raises ValueError or FormatError where it is damaged."""
+    from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
+
     path = corpus.manifest.tokenizer.path
     return load_tokenizer_bytes(corpus.read(path), path)
 

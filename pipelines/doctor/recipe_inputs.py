@@ -8,7 +8,7 @@ from refinery.pipelines.doctor.finding import Finding, ok, problem, warning, wit
 from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.recipe.checks import check_stage, packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.plan import plan_sources
 from refinery.transforms.read.probe import probe_sources

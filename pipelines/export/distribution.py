@@ -16,7 +16,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assignment import SHARDS
 from refinery.loader.stream.node import node_shards
-from refinery.pipelines.export.options import KIND, TOKENS
+from refinery.pipelines.export.export_format import KIND, TOKENS
 from refinery.transforms.core.safe_text import safe
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
-from refinery.pipelines.export.options import TOKENS, ExportOptions
+from refinery.pipelines.export.export_format import TOKENS
+from refinery.pipelines.export.options import ExportOptions
 from refinery.pipelines.export.place import open_corpus
 from refinery.pipelines.export.texts import TextExport
 from refinery.pipelines.run.prefix import location

@@ -23,6 +23,10 @@ import pyarrow as pa
 
 from refinery.loader.format.manifest import Manifest, check_domain
 
+# What manifests of exports call themselves. Here, since `options` needs all formats.
+KIND, RUN_KIND = "refinery-export", "refinery-export-run"  # of manifest.json and _run.json
+TOKENS = "torch"  # the one format of tokens without documents
+
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 ENDING = re.compile(r"(\.[a-z0-9_+-]+)+")
 COMPRESSIONS: Mapping[str, str] = {"none": "", "gzip": ".gz", "zstd": ".zst"}  # and what they add to a name

@@ -15,9 +15,9 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.columns import TEXT, Columns
 from refinery.pipelines.corpus.published import Found, Place, id_bytes
 from refinery.pipelines.corpus.scan import Say, silent
-from refinery.pipelines.export.options import KIND, TOKENS
+from refinery.pipelines.export.export_format import KIND, TOKENS
 from refinery.pipelines.export.read_documents import read_documents
-from refinery.transforms.core.params import nearest
+from refinery.transforms.core.wording import nearest
 
 BATCH_ROWS = 1024
 

@@ -6,17 +6,15 @@ from typing import Any
 
 from refinery.loader.format.document_fields import EXPORTS, names_of
 from refinery.loader.format.manifest import Column
-from refinery.pipelines.export.export_format import COMPRESSIONS, FLAGS, ExportFormat, FileOptions
+from refinery.pipelines.export.export_format import COMPRESSIONS, FLAGS, TOKENS, ExportFormat, FileOptions
 from refinery.pipelines.export.registry import export_formats, load_format
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 
 DTYPES = ("int64", "int32")  # of PyTorch shards
 SHARD_TOKENS = 2_500_000
 
-KIND, RUN_KIND = "refinery-export", "refinery-export-run"  # of manifest.json and _run.json
 WORK = "_export"  # below an export: task lists, records of what is done, the job's report; removed at the end
 
-TOKENS = "torch"  # the one format of tokens without documents
 MEGATRON = "megatron"  # a corpus of its own (refinery.pipelines.adopt.megatron_export), not one of ExportOptions
 
 

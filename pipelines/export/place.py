@@ -8,7 +8,8 @@ from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.open_store import WRITABLE
 from refinery.loader.storage.store import StorageConflict, checksums
-from refinery.pipelines.export.options import RUN_KIND, WORK
+from refinery.pipelines.export.export_format import RUN_KIND
+from refinery.pipelines.export.options import WORK
 from refinery.pipelines.export.work_place import WorkPlace
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.run.errors import RefineError

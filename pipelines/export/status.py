@@ -10,8 +10,9 @@ from refinery.loader.format.manifest import MANIFEST, RUN, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.export.checkpoint import Checkpoint, read_checkpoint
+from refinery.pipelines.export.export_format import KIND, RUN_KIND
 from refinery.pipelines.export.export_manifest import sum_sources
-from refinery.pipelines.export.options import KIND, RUN_KIND, WORK
+from refinery.pipelines.export.options import WORK
 
 
 @dataclass(frozen=True)

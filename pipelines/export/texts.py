@@ -10,9 +10,9 @@ import apache_beam as beam
 
 from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, seal
 from refinery.loader.storage.store import CHUNK
-from refinery.pipelines.export.export_format import Written
+from refinery.pipelines.export.export_format import KIND, Written
 from refinery.pipelines.export.export_manifest import listed_files, sum_sources
-from refinery.pipelines.export.options import KIND, ExportOptions, chosen_fields
+from refinery.pipelines.export.options import ExportOptions, chosen_fields
 from refinery.pipelines.export.place import Place, SourceCorpus
 from refinery.pipelines.export.rows import corpus_facts
 from refinery.pipelines.export.text_job import ExportShards, TextJob, describe, file_name, shard_tasks

@@ -14,8 +14,9 @@ import apache_beam as beam
 from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, SPLITS, ShardEntry, seal, unseal
 from refinery.loader.storage.store import StorageConflict, checksums
 from refinery.pipelines.export.checkpoint import CHECKPOINT, Checkpoint, SplitPlan, read_checkpoint, write_checkpoint
+from refinery.pipelines.export.export_format import KIND
 from refinery.pipelines.export.export_manifest import listed_files, sum_sources
-from refinery.pipelines.export.options import KIND, WORK, ExportOptions
+from refinery.pipelines.export.options import WORK, ExportOptions
 from refinery.pipelines.export.place import Place, SourceCorpus
 from refinery.pipelines.export.regions import overlapping, region_count, region_entries
 from refinery.pipelines.export.rewrite import TakenOut, new_name, rewritten, still_held, taken_out, warning

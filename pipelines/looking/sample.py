@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refinery.loader.format.removals import REASONS
 from refinery.pipelines.corpus.scan import Say
@@ -13,9 +13,11 @@ from refinery.pipelines.looking.texts import Text, Texts
 from refinery.pipelines.tracing.answers import Kept, Query, Rejected, Replayed
 from refinery.pipelines.tracing.trace_text import answer_lines
 from refinery.pipelines.tuning.decision_text import decision_lines
-from refinery.pipelines.tuning.try_document import Decision
-from refinery.transforms.core.rejects import OVER_TARGET
+from refinery.transforms.core.names import OVER_TARGET
 from refinery.transforms.core.safe_text import safe, safe_lines
+
+if TYPE_CHECKING:
+    from refinery.pipelines.tuning.try_document import Decision
 
 EXCERPT = "the beginning, as rejects/ has it"
 NOT_READ = Text("", "", problem="--no-replay: its record was not read again")
@@ -28,7 +30,7 @@ class Sampled:
 
     answer: Kept | Rejected
     text: Text
-    decisions: tuple[Decision, ...] = ()
+    decisions: "tuple[Decision, ...]" = ()
 
 
 def sample_kept(texts: Texts, number: int, seed: int, measure: bool) -> Iterator[Sampled]:

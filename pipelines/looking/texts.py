@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.find_rows import Wanted, find_rows
@@ -9,10 +10,11 @@ from refinery.pipelines.corpus.published import PublishedCorpus
 from refinery.pipelines.corpus.shard_tokens import read_tokens
 from refinery.pipelines.run.phases import read_phase
 from refinery.pipelines.tracing.answers import Doc, Kept
-from refinery.pipelines.tracing.recorded_run import RecordedRun
-from refinery.pipelines.tuning.replay import fit_to_read
-from refinery.pipelines.tuning.try_document import Decision
 from refinery.transforms.core.document import Document
+
+if TYPE_CHECKING:
+    from refinery.pipelines.tracing.recorded_run import RecordedRun
+    from refinery.pipelines.tuning.try_document import Decision
 
 AS_PUBLISHED = "as published: decoded from its tokens"
 COLUMNS = ("id", "url", "source", "origin", "text")
@@ -28,7 +30,7 @@ class Text:
     text: str
     what: str
     ids: tuple[int, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    decisions: "tuple[Decision, ...]" = ()
     differs: str = ""
     problem: str = ""
 
@@ -41,7 +43,9 @@ class Texts:
         self.corpus = PublishedCorpus(prefix)
 
     @cached_property
-    def run(self) -> RecordedRun:
+    def run(self) -> "RecordedRun":
+        from refinery.pipelines.tracing.recorded_run import RecordedRun  # all stages, and what reads recipes
+
         return RecordedRun(self.prefix, self.recipe)
 
     def kept(self, kept: Kept) -> Text:
@@ -65,6 +69,8 @@ class Texts:
 
     def in_work(self, doc: Doc) -> str:
         """The text of a cleaned document in the work location, "" where it is not there."""
+        from refinery.pipelines.tuning.replay import fit_to_read
+
         wanted = Wanted(origin=frozenset({doc.origin}))
         try:
             clean = read_phase(self.work, "clean", self.run.run["phases"]["clean"])

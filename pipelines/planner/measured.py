@@ -19,7 +19,7 @@ from refinery.loader.format.removals import ID_BYTES, REFERENCE, URL_DUPLICATE
 from refinery.pipelines.planner.presets import STAGES
 from refinery.pipelines.planner.sample import Sample
 from refinery.pipelines.run.phases import read_seconds
-from refinery.transforms.core.rejects import TARGET_STAGE
+from refinery.transforms.core.names import TARGET_STAGE
 
 BATCH = 1 << 16  # rows that are in memory at once
 REMOVED = ("id", "kept_id", "reason", "scope", "origin")

@@ -8,7 +8,7 @@ import apache_beam as beam
 
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.dedup.deduplicate import PartLists
 from refinery.transforms.read.sources import ReadTask
 from refinery.transforms.records.map_record_batches import row_passes

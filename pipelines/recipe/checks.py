@@ -9,7 +9,8 @@ import pyarrow as pa
 from refinery.loader.format.packed import PackedFormat
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.transforms.core.lane import PHASES, AnyStage
+from refinery.transforms.core.lane import AnyStage
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.dedup.cutting_pass import Compared
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import no_key, signature_table, word_key

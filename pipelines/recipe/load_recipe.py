@@ -25,9 +25,10 @@ from refinery.pipelines.recipe.user_stages import (
     merge_code,
 )
 from refinery.transforms.core.lane import AnyStage, Lane
-from refinery.transforms.core.params import below, given, nearest, printable_name
+from refinery.transforms.core.params import below, printable_name
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.core.stage import Reason
+from refinery.transforms.core.wording import given, nearest
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.reader import Reader
 from refinery.transforms.read.registry import is_own, readers

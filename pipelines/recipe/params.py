@@ -5,7 +5,8 @@ import json
 from typing import Any, TypeVar
 
 from refinery.pipelines.recipe.plain_yaml import RecipeError
-from refinery.transforms.core.params import Params, ParamsError, allowed, below, given
+from refinery.transforms.core.params import Params, ParamsError, allowed, below
+from refinery.transforms.core.wording import given
 
 MAX_PROBLEMS = 20
 

@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 from yaml.events import AliasEvent, DocumentEndEvent, Event, ScalarEvent, SequenceStartEvent
 
-from refinery.transforms.core.params import given, printable_name
+from refinery.transforms.core.params import printable_name
+from refinery.transforms.core.wording import given
 
 MAX_YAML_BYTES = 1 << 20  # a recipe is a page or two; a megabyte is a wrong file
 MAX_YAML_VALUES = 200_000  # after aliases are expanded: nine lines of anchors can stand for a billion values

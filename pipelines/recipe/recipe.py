@@ -18,10 +18,12 @@ import refinery.pipelines.lanes as lanes
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.format.provenance import provenance_schema
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
-from refinery.transforms.core.lane import PHASES, AnyStage, Lane
-from refinery.transforms.core.params import Count, Params, Positive, Share, below, nearest
+from refinery.transforms.core.lane import AnyStage, Lane
+from refinery.transforms.core.names import PHASES
+from refinery.transforms.core.params import Count, Params, Positive, Share, below
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.stage import Note, P, Stage
+from refinery.transforms.core.wording import nearest
 from refinery.transforms.dedup.cutting_pass import ComparingStage, Cuts, CuttingPass, check_together
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams

@@ -14,7 +14,7 @@ from refinery.pipelines.run.at_work import others_at_work
 from refinery.pipelines.run.phases import read_phase, read_waves
 from refinery.pipelines.run.reuse import describe_waves, reusable_phases, reusable_waves, task_key
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
-from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.read.sources import ReadTask
 
 

@@ -4,11 +4,13 @@ Such a run would end well: every document is accounted for. So it fails, unless 
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from refinery.pipelines.recipe.recipe import FailureParams
 from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.answers import NOT_SAMPLED
+
+if TYPE_CHECKING:
+    from refinery.pipelines.recipe.recipe import FailureParams
 
 SHOWN = 3  # of the places where a source's documents went
 LARGE_LOSS = 0.9  # of a source's documents, at one stage
@@ -16,13 +18,13 @@ FEW = 10  # documents about which a share says nothing
 NO_PAGES = (NOT_SAMPLED, "record-type")  # reasons of reading that say nothing about documents
 
 
-def may_be_empty(failures: FailureParams, source: str) -> bool:
+def may_be_empty(failures: "FailureParams", source: str) -> bool:
     """Whether the recipe allows that nothing of a source is kept."""
     allowed = failures.allow_empty
     return allowed if isinstance(allowed, bool) else source in allowed
 
 
-def check_sources(funnel: Sequence[Mapping[str, Any]], failures: FailureParams, off: Collection[str] = ()) -> None:
+def check_sources(funnel: Sequence[Mapping[str, Any]], failures: "FailureParams", off: Collection[str] = ()) -> None:
     """Raises RefineError where nothing is left of a source. funnel: of the phases so far, every source in it. off:
     names of sources that are switched off, of which nothing is expected.
     """

@@ -6,29 +6,26 @@ tests hold every stage to its version. The code of a user's own stages counts by
 """
 
 import functools
-import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import google_crc32c
 
 from refinery.loader.format.manifest import MANIFEST
-from refinery.loader.storage.gcs_store import GcsStore
 from refinery.pipelines.inputs_read.published import HASHED_BYTES
 from refinery.pipelines.recipe.params import fingerprint
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe, shared_stages
-from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.resources import resource_digest
 from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.cutting_pass import ComparingStage
 from refinery.transforms.read.sources import READ, ReadTask
 
 SAMPLES = 64
-LISTINGS = 16  # of a bucket, however few its inputs are
 
 installed = functools.cache(version)  # of a library; a process does not see another one
 
@@ -146,12 +143,7 @@ def file_digest(path: str) -> str:
 
 
 def input_digest(path: str, size: int) -> str:
-    """A content hash of a local input by crc32c: of the whole file, or of 64 evenly spread MiB of a larger one. Of
-    others what their storage reports (checksum, else time of change), at one request a file."""
-    if "://" in path:
-        from apache_beam.io.filesystems import FileSystems
-
-        return str(FileSystems.checksum(path))
+    """A content hash of a local input by crc32c: of the whole file, or of 64 evenly spread MiB of a larger one."""
     crc = google_crc32c.Checksum()
     with open(path, "rb") as stream:
         if size <= HASHED_BYTES:
@@ -164,49 +156,11 @@ def input_digest(path: str, size: int) -> str:
     return str(crc.hexdigest().decode())
 
 
-def listed_digests(paths: Iterable[str]) -> dict[str, str]:
-    """Path -> crc32c of those in Cloud Storage, by listing: a request for a thousand files instead of one for each."""
-    buckets: dict[str, list[str]] = {}
-    for path in paths:
-        if path.startswith("gs://"):
-            bucket, _, name = path.removeprefix("gs://").partition("/")
-            buckets.setdefault(bucket, []).append(name)
-    found: dict[str, str] = {}
-    for bucket, names in buckets.items():
-        for beginning, wanted in beginnings(names):
-            listed = GcsStore(f"gs://{bucket}").listed_crc32c(beginning, wanted)
-            found |= {f"gs://{bucket}/{name}": crc32c for name, crc32c in listed.items() if crc32c}
-    return found
-
-
-def beginnings(names: Sequence[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    """How names of objects begin, and those that do so: few beginnings, so that listing what begins so is cheap, and
-    long ones, so that little else is listed (a crawl's folder for each segment holds other formats, too).
-
-    By the deepest folders of which there are LISTINGS, and one more for every hundred names, at most.
-    """
-    groups: dict[str, list[str]] = {"": list(names)}
-    for depth in range(1, max(map(_depth, names), default=0) + 1):
-        deeper: dict[str, list[str]] = {}
-        for name in names:
-            deeper.setdefault("/".join(name.split("/")[:-1][:depth]), []).append(name)
-        if len(deeper) > LISTINGS + len(names) // 100:
-            break
-        groups = deeper
-    for group in groups.values():
-        # Names of objects are characters, not folders.
-        yield os.path.commonprefix(group), frozenset(group)  # noqa: RUF071
-
-
-def _depth(name: str) -> int:
-    return name.count("/")
-
-
 def describe_inputs(tasks: Sequence[ReadTask]) -> list[dict[str, Any]]:
-    """One entry per source and file: source, path, size in bytes, content hash."""
-    files = sorted({(task.source, task.path, task.size, task.version) for task in tasks})
-    listed = listed_digests(path for _, path, _, _ in files)
+    """One entry per source and file: source, path, size in bytes, content hash: the CRC-32C or version that its storage
+    told the planning; of local files `input_digest`."""
+    files = sorted({(task.source, task.path, task.size, task.crc32c or task.version) for task in tasks})
     return [
-        {"source": source, "path": path, "size": size, "digest": known or listed.get(path) or input_digest(path, size)}
+        {"source": source, "path": path, "size": size, "digest": known or input_digest(path, size)}
         for source, path, size, known in files
     ]

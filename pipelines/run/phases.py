@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refinery.loader.errors import FormatError, written_by_a_run
 from refinery.loader.format.manifest import RUN, SCHEMA_VERSION, SPLITS, seal, unseal
@@ -19,9 +19,10 @@ from refinery.pipelines.dataflow.job_records import JOB
 from refinery.pipelines.run.at_work import LEASE
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import CountsDisagree
-from refinery.transforms.core.lane import PHASES
-from refinery.transforms.dedup.verdicts import part_name
-from refinery.transforms.write.kept_documents import PartPair
+from refinery.transforms.core.names import PHASES
+
+if TYPE_CHECKING:
+    from refinery.transforms.write.kept_documents import PartPair
 
 RECORDS = "records"  # the job that publishes many rejects and dead letters
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
@@ -111,8 +112,11 @@ def reuse_phase(work: str, phase: Phase) -> None:
     open_store(work).create(f"{phase.name}.json", seal(payload))
 
 
-def pair_parts(clean: Phase, dedup: Phase) -> list[PartPair]:
+def pair_parts(clean: Phase, dedup: Phase) -> "list[PartPair]":
     """A pair for every part with documents. Raises RefineError for a part that lacks its verdicts."""
+    from refinery.transforms.dedup.verdicts import part_name
+    from refinery.transforms.write.kept_documents import PartPair
+
     verdicts = {part_name(part["path"]): part["path"] for part in dedup.parts("verdicts")}
     pairs = []
     for part in clean.parts("documents"):

@@ -11,7 +11,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.differences import differences
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import cleaning_fingerprint, describe_environment, describe_stages
-from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.names import PHASES
 
 
 def describe_run(

@@ -176,7 +176,7 @@ def reusable_waves(reuse: str, recipe: Recipe, identity: Mapping[str, Any], left
     def comparable(task: ReadTask) -> ReadTask:
         named = replace(task, crc32c="")  # the digests are compared below; when a file was written says more than one
         if (task.source, task.path) in whole:  # of a sample, and nothing beside one of all its bytes
-            named = replace(named, changed=0)
+            named = replace(named, changed=0, version="")
         return named if in_place else replace(named, file_index=0)
 
     wanted = {comparable(task) for task in left}

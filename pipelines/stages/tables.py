@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, recipe_class
 from refinery.pipelines.stages.listing import parameters, show_default, shown_fields
-from refinery.transforms.core.lane import PHASES, AnyStage, Lane
+from refinery.transforms.core.lane import AnyStage, Lane
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.params import Params, allowed, sections_of
 from refinery.transforms.read.params import SourceParams
 

@@ -9,13 +9,14 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.find_rows import Row, Wanted, damage_named, find_rows
 from refinery.pipelines.corpus.scan import Say, scan, silent
 from refinery.pipelines.run.phases import Phase
-from refinery.transforms.dedup.verdicts import part_name
 
 DOCUMENTS = ("id", "url", "source", "origin")
 
 
 def find_documents(clean: Phase, dedup: Phase, wanted: Wanted, say: Say = silent) -> Iterator[Row]:
     """Matching cleaned documents in the work location that deduplication kept."""
+    from refinery.transforms.dedup.verdicts import part_name
+
     verdicts = open_store(dedup.root)
     names = {part_name(part["path"]): part["path"] for part in dedup.parts("verdicts")}
 

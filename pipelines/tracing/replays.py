@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refinery.pipelines.corpus.scan import Say, scan
 from refinery.pipelines.progress.words import human_bytes
@@ -18,18 +18,23 @@ from refinery.pipelines.tracing.answers import (
     Removed,
     Trace,
 )
-from refinery.pipelines.tracing.recorded_run import RecordedRun
-from refinery.pipelines.tuning.replay import NoReplay, unchanged
-from refinery.transforms.read.plan import whole_file
-from refinery.transforms.read.sources import read_task
+
+if TYPE_CHECKING:
+    from refinery.pipelines.tracing.recorded_run import RecordedRun
 
 
 def replay_answers(found: Trace, prefix: str, recipe: str, search: bool, say: Say) -> Trace:
     """`search_inputs`, if asked to, then `with_replays`. The run is read only where there is something to judge."""
+
+    def run() -> "RecordedRun":
+        from refinery.pipelines.tracing.recorded_run import RecordedRun  # all stages, and what reads recipes
+
+        return RecordedRun(prefix, recipe)
+
     if search:
-        found = search_inputs(found, RecordedRun(prefix, recipe), say)
+        found = search_inputs(found, run(), say)
     if any(needs_replay(query, answer) for query, answer in found.answers):
-        found = with_replays(found, RecordedRun(prefix, recipe))
+        found = with_replays(found, run())
     return found
 
 
@@ -41,12 +46,12 @@ def needs_replay(query: Query, answer: Answer) -> bool:
     return isinstance(end, Rejected | Dead | Passed) and bool(end.doc.origin)
 
 
-def with_replays(found: Trace, run: RecordedRun) -> Trace:
+def with_replays(found: Trace, run: "RecordedRun") -> Trace:
     """The answers, those about pages that were dropped or failed, or that only their origin is known of, replayed."""
     return replace(found, answers=tuple((query, _replayed(query, answer, run)) for query, answer in found.answers))
 
 
-def _replayed(query: Query, answer: Answer, run: RecordedRun) -> Answer:
+def _replayed(query: Query, answer: Answer, run: "RecordedRun") -> Answer:
     if not needs_replay(query, answer):
         return answer
     if isinstance(answer, Removed) and isinstance(answer.end, Rejected | Dead | Passed):
@@ -57,7 +62,7 @@ def _replayed(query: Query, answer: Answer, run: RecordedRun) -> Answer:
     return answer if replayed.problem else replayed
 
 
-def search_inputs(found: Trace, run: RecordedRun, say: Say) -> Trace:
+def search_inputs(found: Trace, run: "RecordedRun", say: Say) -> Trace:
     """Read the inputs of the run for the URLs that were not found; the first record with each is replayed.
 
     Cost: one pass over all inputs, or up to the last URL that is there. `say` is told how much that is, and how far.
@@ -77,7 +82,7 @@ def search_inputs(found: Trace, run: RecordedRun, say: Say) -> Trace:
     return replace(found, answers=tuple(answers))
 
 
-def _records(run: RecordedRun, urls: Iterable[str], say: Say) -> Iterator[tuple[str, Doc]]:
+def _records(run: "RecordedRun", urls: Iterable[str], say: Say) -> Iterator[tuple[str, Doc]]:
     """(URL as it was asked for, where it is) of the records with one of them, in the order of the inputs."""
     entries = run.run["inputs"]
     total = sum(entry["size"] for entry in entries)
@@ -94,7 +99,11 @@ def _records(run: RecordedRun, urls: Iterable[str], say: Say) -> Iterator[tuple[
             yield from result
 
 
-def _look(run: RecordedRun, entry: Mapping[str, Any], urls: frozenset[str]) -> list[tuple[str, Doc]] | str:
+def _look(run: "RecordedRun", entry: Mapping[str, Any], urls: frozenset[str]) -> list[tuple[str, Doc]] | str:
+    from refinery.pipelines.tuning.replay import NoReplay, unchanged
+    from refinery.transforms.read.plan import whole_file
+    from refinery.transforms.read.sources import read_task
+
     params = {each.name: each for each in run.recipe.sources}.get(str(entry["source"]))
     if params is None:
         return f"{Path(str(entry['path'])).name}: the recipe has no such source"

@@ -39,7 +39,7 @@ from refinery.pipelines.tracing.by_token import find_shard, text_around
 from refinery.pipelines.tracing.lookup import find_documents, input_files
 from refinery.pipelines.tracing.takedowns import doc_of, find_taken_down, with_returns
 from refinery.transforms.address.redact import redact_address
-from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
+from refinery.transforms.core.names import OVER_TARGET, TARGET_STAGE
 
 REJECTED = tuple(name for name in names_of(REJECTS) if name != "excerpt")  # older corpora do not have the last
 

@@ -29,7 +29,7 @@ from refinery.pipelines.tracing.answers import (
     Trace,
 )
 from refinery.pipelines.tuning.decision_text import decision_lines
-from refinery.transforms.core.rejects import OVER_TARGET
+from refinery.transforms.core.names import OVER_TARGET
 from refinery.transforms.core.safe_text import safe
 
 NAMES = {

@@ -9,7 +9,8 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.tuning.measured_rules import Reading, named_values, readings
 from refinery.transforms.core.answers import Answer, answer_of
 from refinery.transforms.core.document import Document, Drop, RawDocument, content_size
-from refinery.transforms.core.lane import PHASES, AnyStage
+from refinery.transforms.core.lane import AnyStage
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.prepared import Prepared, prepare_once
 from refinery.transforms.dedup.cutting_pass import CuttingPass
 from refinery.transforms.filter.language import LANGUAGE

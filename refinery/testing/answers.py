@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from refinery.transforms.core.document import Drop, Finding, Scored
+from refinery.transforms.core.answers import Answer, answer_of
+from refinery.transforms.core.document import Drop
 from refinery.transforms.core.stage import Stage
 
 
@@ -19,10 +20,10 @@ def resource_of(stage: Stage[Any], params: Any) -> tuple[Any, ...]:
     return (stage.prepare(params),) if stage.prepare else ()
 
 
-def judged(stage: Stage[Any], params: Any, resource: tuple[Any, ...], doc: Any) -> Any:
-    """The answer; that of a stage that splits as a tuple."""
-    answer = stage.judge(doc, *resource, params=params)  # type: ignore[misc]
-    return tuple(answer) if stage.splits and not isinstance(answer, Drop) else answer
+def judged(stage: Stage[Any], params: Any, resource: tuple[Any, ...], doc: Any) -> Answer:
+    """The answer; what a stage that splits emits as a tuple."""
+    answer = answer_of(stage.judge(doc, *resource, params=params))  # type: ignore[misc]
+    return answer._replace(result=tuple(answer.result)) if stage.splits and not answer.reason else answer
 
 
 def judge_all(stage: Stage[Any], params: Any, docs: Sequence[Any]) -> list[Any]:
@@ -38,10 +39,9 @@ def judge_all(stage: Stage[Any], params: Any, docs: Sequence[Any]) -> list[Any]:
 
 def kept_of(answer: Any) -> tuple[Any, ...]:
     """The documents of an answer."""
-    inner = answer.answer if isinstance(answer, Finding | Scored) else answer
-    if isinstance(inner, Drop | Exception):
+    if isinstance(answer, Exception) or isinstance(answer.result, Drop):
         return ()
-    return inner if isinstance(inner, tuple) else (inner,)
+    return answer.result if isinstance(answer.result, tuple) else (answer.result,)
 
 
 def digest(value: Any) -> str:

@@ -11,7 +11,8 @@ import pytest
 from pydantic import ConfigDict, model_validator
 
 from refinery.testing import StageTests
-from refinery.transforms.core.document import Document, Drop, FailClosed, Finding, Scored
+from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.document import Document, Drop, FailClosed
 from refinery.transforms.core.params import Count, Params, Share
 from refinery.transforms.core.stage import Note, Reason, Stage
 
@@ -153,16 +154,16 @@ def measures_a_list(doc: Document, params: Any) -> Document | Drop:
     return Drop("digit-ratio", {"digits": [1]}) if isinstance(answer, Drop) else answer  # type: ignore[dict-item]
 
 
-def finds_no_group(doc: Document, params: Any) -> Finding:
-    return Finding(judge_digits(doc, params), ("digits",))
+def finds_no_group(doc: Document, params: Any) -> Answer:
+    return Answer(judge_digits(doc, params), ("digits",))
 
 
-def finds_twice(doc: Document, params: Any) -> Finding:
-    return Finding(judge_digits(doc, params), ("a/b", "a/b"))
+def finds_twice(doc: Document, params: Any) -> Answer:
+    return Answer(judge_digits(doc, params), ("a/b", "a/b"))
 
 
-def scores_infinity(doc: Document, params: Any) -> Scored:
-    return Scored(judge_digits(doc, params), "all", float("inf"))
+def scores_infinity(doc: Document, params: Any) -> Answer:
+    return Answer(judge_digits(doc, params), series="all", value=float("inf"))
 
 
 def ignores_its_threshold(doc: Document, params: Any) -> Document | Drop:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Sink, Stage, Writer
 
 AnyStage = Stage[Any]
-
-PHASES = ("clean", "dedup", "shards")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,8 @@ import annotated_types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
+from refinery.transforms.core.wording import given, is_short, nearest
+
 # What most fields are made of. null switches off what is optional: `Share | None`.
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
@@ -254,7 +256,7 @@ def _problems(cls: type[Params], error: ValidationError) -> Iterator[str]:
             options = (
                 [option for option in get_args(hint) if isinstance(option, str)] if kind == "literal_error" else []
             )
-            near = difflib.get_close_matches(value, options, 1, 0.7) if options and _is_short(value) else []
+            near = difflib.get_close_matches(value, options, 1, 0.7) if options and is_short(value) else []
             problem = f"{given(value)} given, {what} is allowed{f' (did you mean {near[0]}?)' if near else ''}"
         yield f"{dotted(path)}: {problem}"
 
@@ -298,34 +300,6 @@ def dotted(path: Iterable[int | str]) -> str:
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{printable_name(step)}" if text else printable_name(step)
     return text
-
-
-def nearest(key: Any, names: Iterable[str]) -> str:
-    """ "did you mean …?", or all names that are allowed."""
-    near = difflib.get_close_matches(key, list(names), 1) if _is_short(key) else []
-    if near:
-        return f"did you mean {near[0]}?"
-    known = list(names)
-    return f"{', '.join(known)} {'is' if len(known) == 1 else 'are'} allowed"
-
-
-def _is_short(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= 100  # difflib is quadratic
-
-
-def given(value: Any) -> str:
-    """A value and its type on one short line, whatever it is."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "on", False: "off"}[value]
-    if isinstance(value, (int, float)):
-        kind = "an integer" if isinstance(value, int) else "a number"
-        return f"{value} ({kind})" if isinstance(value, float) or abs(value) < 10**20 else "a huge integer"
-    if isinstance(value, str):
-        return f"{value[:60]!a}{'…' * (len(value) > 60)} (text)" if value else "'' (empty text)"
-    if isinstance(value, (Mapping, list, tuple)):
-        kind, unit = ("a mapping", "key") if isinstance(value, Mapping) else ("a list", "value")
-        return f"{kind} of {len(value)} {unit}{'s' * (len(value) != 1)}"
-    return f"a value of type {type(value).__name__}"
 
 
 def printable_name(key: Any) -> str:

@@ -13,8 +13,4 @@ class RejectParams(Params):
     """characters of text kept with each"""
 
 
-# The stage that holds sources to their targets, and its reason, which rejects/ never lists. Here since readers of a
-# corpus need them without Beam.
-TARGET_STAGE, OVER_TARGET = "target", "over-target"
-
 DEFAULT_REJECTS = RejectParams()

@@ -189,13 +189,3 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def check_place(pattern: str) -> None:
-    """Raise OSError, one line, where the folder of a remote file or glob cannot be listed. Local ones pass.
-
-    Costs one request and takes 15 seconds at most, where Beam's own listing looks for credentials for 16 and then tries
-    for two minutes.
-    """
-    if "://" in pattern:
-        open_store(re.split(r"[*?\[{]", pattern)[0].rpartition("/")[0]).check()

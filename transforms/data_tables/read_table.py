@@ -7,8 +7,8 @@ import csv
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from refinery.transforms.core.params import given, nearest
 from refinery.transforms.core.resources import read_list_file
+from refinery.transforms.core.wording import given, nearest
 
 MAX_LINES = 100_000  # ISO 639-3 has 8,000 languages, each in several scripts at most; SPDX 700 licences
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from refinery.transforms.core.params import Params, Positive, Share, given, nearest
+from refinery.transforms.core.params import Params, Positive, Share
 from refinery.transforms.core.stage import Reason
+from refinery.transforms.core.wording import given, nearest
 from refinery.transforms.filter.heuristics_data import STOP_WORDS, WORD_LENGTHS
 from refinery.transforms.native import heuristics as kernel
 from refinery.transforms.native.heuristics import measure

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from refinery.transforms.core.params import given
+from refinery.transforms.core.wording import given
 from refinery.transforms.data_tables.read_table import read_column
 from refinery.transforms.languages.codes import canonical, with_script
 

@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import BinaryIO, cast
 
 import zstandard
 
@@ -108,21 +108,12 @@ class ByteSource:
 def open_source(
     path: str, size: int | None = None, version: str = "", window: int = ZSTD_WINDOW
 ) -> Iterator[ByteSource]:
-    """The file at `path`, local or remote, never decompressed. Raises OSError (BeamIOError is one).
+    """The file at `path`, local or remote, never decompressed. Raises OSError.
 
     size, version: what a remote file was found to be when the run was planned, where it is known. window: as of
     `ByteSource`.
     """
-    opened: Any
-    if is_remote(path):
-        opened = open_remote(path, size, version)
-    elif "://" in path:
-        from apache_beam.io.filesystem import CompressionTypes
-        from apache_beam.io.filesystems import FileSystems
-
-        opened = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    else:
-        opened = io.FileIO(path)
+    opened = open_remote(path, size, version) if is_remote(path) else cast(BinaryIO, io.FileIO(path))
     with opened as file:
         yield ByteSource(file, path, window)
 

@@ -2,15 +2,14 @@
 
 import os
 import re
+from collections.abc import Iterator
 
 from refinery.loader.storage.fetch import without_secrets
-from refinery.transforms.core.resources import check_place
 from refinery.transforms.read.byte_source import MemberStream, open_source
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.remote.files import Found, choose_files, find, is_remote, measure
-from refinery.transforms.remote.globs import glob_regex
+from refinery.transforms.remote.globs import fixed_folder, glob_regex, meaning
 
-_GLOB = re.compile(r"[*?\[]")
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"]*")
 MAX_FILE_BYTES = 1 << 46  # 64 TiB, more than any storage holds in one object; planning cuts files into parts
 MAX_LIST_BYTES = 256 << 20  # of a list of addresses, decompressed
@@ -30,7 +29,7 @@ def find_files(source: SourceParams) -> list[Found]:
                 found = find_listed(pattern) if key == "path_lists" else find_pattern(pattern, source)
             except FileNotFoundError:
                 found = []
-            except (OSError, ValueError) as error:  # Beam's is an OSError
+            except (OSError, ValueError) as error:
                 raise ValueError(
                     f"source {source.name}: {key}: {shown!r} cannot be listed: {without_credentials(error)}"
                 ) from None
@@ -71,12 +70,6 @@ def find_file(path: str) -> Found:
     """
     if is_remote(path):
         return measure([Found(path)])[0]
-    if "://" in path:
-        check_place(path)
-        found = [file for file in match(path) if file.path == path]
-        if not found:
-            raise FileNotFoundError(path)
-        return found[0]
     if not os.path.isfile(path):
         raise FileNotFoundError(path)
     return Found(path, os.path.getsize(path))
@@ -86,22 +79,24 @@ def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
     """What an element of `paths` means. A folder means the files below it, but those that begin with "." or "_"."""
     if is_remote(pattern):
         found = find(pattern, source.config, source.split)
-    elif "://" not in pattern and os.path.isdir(pattern):
-        pattern = f"{os.path.normpath(pattern)}/"
-        found = [
-            Found(os.path.normpath(path), os.path.getsize(path))
-            for folder, _, names in os.walk(pattern)
-            for path in (os.path.join(folder, name) for name in names)
-            if not is_hidden(os.path.relpath(path, pattern)) and is_regular(path)
-        ]
-    else:
-        found = match(f"{pattern}**" if pattern.endswith("/") else pattern)
-    if not pattern.endswith("/"):
-        return found
-    if "://" not in pattern:
-        return found
-    depth = pattern.count("/")  # a data set's commit changes none
-    return [file for file in found if not is_hidden("/".join(file.path.split("/")[depth:]))]
+        depth = pattern.count("/")  # a data set's commit changes none
+        is_folder = pattern.endswith("/")
+        return [file for file in found if not (is_folder and is_hidden("/".join(file.path.split("/")[depth:])))]
+    if not os.path.isdir(pattern):
+        return match(pattern)
+    inside = (path for path in files_below(pattern) if not is_hidden(os.path.relpath(path, pattern)))
+    return [local(path) for path in inside if is_regular(path)]
+
+
+def files_below(folder: str) -> Iterator[str]:
+    """The paths of everything below a local folder that is no folder."""
+    for base, _, names in os.walk(folder):
+        yield from (os.path.join(base, name) for name in names)
+
+
+def local(path: str) -> Found:
+    """A local file."""
+    return Found(os.path.normpath(path), os.path.getsize(path))
 
 
 def is_hidden(path: str) -> bool:
@@ -110,26 +105,23 @@ def is_hidden(path: str) -> bool:
 
 
 def match(pattern: str) -> list[Found]:
-    """The files of a local or gs:// glob, in which braces are characters like others."""
-    from apache_beam.io.filesystem import FileMetadata
-    from apache_beam.io.filesystems import FileSystems
+    """The files of a local glob, or the one of that name. A link that leads nowhere is none of a glob's."""
+    if "://" in pattern:
+        raise ValueError("gs://, s3://, hf://, https:// or a local path is allowed")
 
-    check_place(pattern)
-    # Beam finds nothing for a bare "*.jsonl": it lists the folder "".
-    placed = pattern if "/" in pattern else f"./{pattern}"
-    if _GLOB.search(placed):
-        # Of Beam only the listing: its patterns do not take "a/**/b" for "a/b", and hidden files for data.
-        wanted = glob_regex(placed.replace("{", "[{]"))
-        listed = FileSystems.match([f"{_GLOB.split(placed)[0]}**"])[0].metadata_list
-        found: list[FileMetadata] = [file for file in listed if wanted.fullmatch(file.path)]
-    else:
-        found = FileSystems.match([placed])[0].metadata_list
-    if not found and "://" not in pattern and os.path.isfile(pattern):  # its name holds a glob's characters
-        found = [FileMetadata(pattern, os.path.getsize(pattern))]
-    kept = [file for file in found if "://" in file.path or is_regular(file.path)]
-    return [
-        Found(file.path if "://" in file.path else os.path.normpath(file.path), file.size_in_bytes) for file in kept
-    ]
+    def named(path: str) -> list[Found]:
+        return [local(path)] if os.path.exists(path) and is_regular(path) else []
+
+    def listed(pattern: str) -> list[Found]:
+        wanted = glob_regex(pattern)
+        return [
+            found
+            for path in files_below(fixed_folder(pattern) or "/")
+            if wanted.fullmatch(path)
+            for found in named(path)
+        ]
+
+    return meaning(pattern if "/" in pattern else f"./{pattern}", named, listed)
 
 
 def is_regular(path: str) -> bool:
@@ -160,7 +152,7 @@ def files_in(place: str) -> list[Found]:
         path = path if is_whole else f"{root}{path.lstrip('/')}"
         if "://" in path and not is_remote(path):
             raise ValueError(
-                f"line {number}: {path[:80]!r} given, hf://, s3://, https:// or a relative path is allowed"
+                f"line {number}: {path[:80]!r} given, gs://, s3://, hf://, https:// or a relative path is allowed"
             )
         if "://" in path:
             files.append(Found(path))

@@ -7,7 +7,7 @@ from typing import Any
 
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, text_bytes
-from refinery.transforms.core.params import given
+from refinery.transforms.core.wording import given
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.fields import meta_bytes
 from refinery.transforms.read.reader import ERROR, Reader, Records

@@ -98,6 +98,7 @@ def whole_file(
         own_meta=tuple(note.name for note in notes),
         carried_meta=tuple(note.name for note in notes if note.carried),
         changed=changed_at(path),
+        crc32c=file.crc32c,
     )
 
 

@@ -1,33 +1,40 @@
 """Remote inputs of every kind behind one interface: found when a run is planned, opened by those who read them.
 
-Kinds: hf:// (hub.py), s3:// (s3.py), https:// (web.py). gs:// and local files go through Beam.
+Kinds: gs:// and s3:// (buckets.py), hf:// (hub.py), https:// (web.py).
 """
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from refinery.transforms.core.document import hash64
 from refinery.transforms.remote import web
 
+if TYPE_CHECKING:
+    from refinery.transforms.remote.buckets import BucketInputs
+
 THREADS = 16  # files asked about at once
 UNKNOWN = -1
+BUCKETS = ("gs://", "s3://")
+KINDS = (*BUCKETS, "hf://", "https://", "http://")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """A file of a source. size: in bytes, UNKNOWN until `measure`. version: what its storage knows it by, "" for
-    nothing: a hash of its content or an ETag. Part of the fingerprint, and checked by those who read."""
+    nothing: a hash of its content, an ETag or a generation; checked by those who read. crc32c: of all its bytes, 8
+    hexadecimal digits, where its storage says it. This, or else the version, is part of the fingerprint."""
 
     path: str
     size: int = UNKNOWN
     version: str = ""
+    crc32c: str = ""
 
 
 def is_remote(path: str) -> bool:
     """Whether a path is of a kind that this module reads."""
-    return path.startswith(("hf://", "s3://", "https://", "http://"))
+    return path.startswith(KINDS)
 
 
 def find(pattern: str, config: str = "", split: str = "train") -> list[Found]:
@@ -36,10 +43,10 @@ def find(pattern: str, config: str = "", split: str = "train") -> list[Found]:
         from refinery.transforms.remote.hub import list_hub
 
         return [Found(*facts) for facts in list_hub(pattern, config, split)]
-    if pattern.startswith("s3://"):
-        from refinery.transforms.remote.s3 import list_s3
+    if pattern.startswith(BUCKETS):
+        from refinery.transforms.remote.buckets import list_bucket
 
-        return [Found(*facts) for facts in list_s3(pattern)]
+        return [Found(*facts) for facts in list_bucket(_service(pattern), pattern)]
     web.split_address(pattern)
     return [Found(pattern)]
 
@@ -68,7 +75,11 @@ def measure(files: Iterable[Found]) -> list[Found]:
 def _measured(file: Found) -> Found:
     if file.size != UNKNOWN:
         return file
-    if file.path.startswith(("hf://", "s3://")):
+    if file.path.startswith(BUCKETS):
+        from refinery.transforms.remote.buckets import describe_object
+
+        return Found(*describe_object(_service(file.path), file.path))
+    if file.path.startswith("hf://"):
         found = find(file.path)
         if not found:
             raise FileNotFoundError(file.path)
@@ -86,8 +97,19 @@ def open_remote(path: str, size: int | None = None, version: str = "") -> Binary
         from refinery.transforms.remote.hub import open_hub
 
         return open_hub(path, size, version)
-    if path.startswith("s3://"):
-        from refinery.transforms.remote.s3 import open_s3
+    if path.startswith(BUCKETS):
+        from refinery.transforms.remote.buckets import open_object
 
-        return open_s3(path, size, version)
+        return open_object(_service(path), path, size, version)
     return web.open_web(path, size, version)
+
+
+def _service(path: str) -> "type[BucketInputs]":
+    """The store of an address of BUCKETS."""
+    if path.startswith("s3://"):
+        from refinery.transforms.remote.s3 import S3Inputs
+
+        return S3Inputs
+    from refinery.transforms.remote.gcs import GcsInputs
+
+    return GcsInputs

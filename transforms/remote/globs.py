@@ -1,7 +1,7 @@
 """Patterns of paths, one meaning for every kind of storage that is listed here."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from refinery.loader.storage.store import StorageError
@@ -26,9 +26,29 @@ def is_glob(pattern: str) -> bool:
     return any(character in pattern for character in SPECIAL)
 
 
+def meaning(pattern: str, named: Callable[[str], list[T]], listed: Callable[[str], list[T]]) -> list[T]:
+    """What a pattern means: everything below a folder that ends in "/", the one file of that name, or a glob's files.
+
+    Names may hold a glob's characters: braces alone are first taken for a part of a name, other patterns that match
+    nothing at last. named: the file of a name, or []. listed: the files of a pattern.
+    """
+    if pattern.endswith("/"):
+        return listed(pattern)
+    if not is_glob(pattern):
+        return named(pattern)
+    if re.search(r"[*?\[]", pattern):
+        return listed(pattern) or named(pattern)
+    return named(pattern) or listed(pattern)
+
+
+def fixed_beginning(pattern: str) -> str:
+    """How everything begins that a pattern means: "a/b-" of "a/b-*/c"."""
+    return re.split(r"[*?\[{]", pattern)[0]
+
+
 def fixed_folder(pattern: str) -> str:
     """The part of a pattern before the folder in which its first special character stands: "a/b" of "a/b/*/c"."""
-    return re.split(r"[*?\[{]", pattern)[0].rpartition("/")[0] if is_glob(pattern) else pattern.rpartition("/")[0]
+    return fixed_beginning(pattern).rpartition("/")[0]
 
 
 def glob_regex(pattern: str) -> re.Pattern[str]:

@@ -12,8 +12,9 @@ from pydantic import model_validator
 
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.core.params import Params, given
+from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
+from refinery.transforms.core.wording import given
 from refinery.transforms.data_tables.read_table import read_column
 from refinery.transforms.page_rights.page_notes import LICENSE
 

@@ -11,8 +11,8 @@ from typing import Any
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from refinery.transforms.core.params import nearest
 from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import nearest
 from refinery.transforms.rules.evaluate import (
     READ,
     Run,

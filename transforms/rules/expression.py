@@ -26,7 +26,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from refinery.transforms.core.params import given
+from refinery.transforms.core.wording import given
 from refinery.transforms.rules.evaluate import Row
 from refinery.transforms.rules.grammar import COLUMN_KINDS, NUMBERS, WORDS, ExpressionError, Functions, Node
 from refinery.transforms.rules.vectors import OneByOne, judge_batch

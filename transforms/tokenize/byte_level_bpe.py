@@ -277,8 +277,8 @@ def character_classes(unstable: bool, detail: bool = False) -> bytes:
     letters from small ones and those without case, and marks, punctuation and symbols from other others. Cost: about
     0.1 s, with `unstable` 0.2 s.
     """
-    characters = "".join(map(chr, [*range(0xD800), *range(0xE000, PROBED), *TAGS]))
-    points = np.frombuffer(characters.encode("utf-32-le"), np.uint32)
+    points = np.r_[0:0xD800, 0xE000:PROBED, TAGS.start : TAGS.stop].astype("<u4")
+    characters = points.tobytes().decode("utf-32-le")
     data = np.frombuffer(characters.encode(), np.uint8)
     starts = np.flatnonzero(data & 0xC0 != 0x80)  # of each character among the bytes: the library counts bytes fast
     marks = np.zeros(len(data), np.uint8)

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from refinery.transforms.core.counters import Counters
 from refinery.transforms.core.document import hash64
+from refinery.transforms.core.names import OVER_TARGET, TARGET_STAGE
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.write.document_batch import read_batches
 

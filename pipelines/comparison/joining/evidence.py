@@ -18,7 +18,7 @@ from refinery.pipelines.comparison.joining.names import Names
 from refinery.pipelines.comparison.joining.partitions import Rows
 from refinery.pipelines.comparison.joining.side import Side
 from refinery.pipelines.comparison.joining.tables import Place, read_groups
-from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
+from refinery.transforms.core.names import OVER_TARGET, TARGET_STAGE
 from refinery.transforms.dedup.verdicts import part_name
 
 DTYPE = np.dtype(EVIDENCE)

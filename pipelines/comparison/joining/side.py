@@ -9,7 +9,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.storage.store import Store
 from refinery.pipelines.run.phases import Phase, read_phase
-from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
+from refinery.transforms.core.names import OVER_TARGET, TARGET_STAGE
 
 Input = tuple[str, str]  # source, path
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from refinery.loader.aws.keys import Credentials
 from refinery.loader.aws.signing import NO_BODY, encoded_path, encoded_query, signed_headers
 from tests.fake_gcs_wire import Request
-from tests.fake_s3_api import KEY, SECRET, is_signed
+from tests.fake_s3_wire import KEY, SECRET, is_signed
 
 # "Example: GET object" of docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html.
 EXAMPLE = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")

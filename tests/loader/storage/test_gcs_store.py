@@ -393,7 +393,7 @@ def test_one_client_per_process(server: FakeGcs) -> None:
 
 
 def test_check_fails_within_seconds(server: FakeGcs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refinery.loader.storage.gcs_store.CHECK_SECONDS", 0.1)
+    monkeypatch.setattr("refinery.loader.storage.remote_store.CHECK_SECONDS", 0.1)
     server.on_call = lambda call: Fault("status", 503)
     with pytest.raises(StorageError, match="gs://bucket: cannot be listed"):
         open_store("gs://bucket").check()

@@ -16,6 +16,7 @@ OTHERS = {
     *("train-toxicity", "try"),
 }
 BEAM = {"apache_beam", "grpc", "google", "httplib2"}  # and what only its input and output need
+READERS = {"blend", "inspect", "sample", "shards", "show", "trace"}  # of what is published: they judge nothing
 LIGHT = {"google_crc32c"}  # our own checksums
 
 
@@ -42,6 +43,8 @@ def test_what_only_looks_needs_no_beam(name: str, corpus: Path, document: Mappin
     assert not libraries(found) & BEAM, {library: found.modules[library] for library in libraries(found) & BEAM}
     assert not libraries(found) & {"requests", "torch", "pandas"}
     assert "refinery.pipelines.cli.command_line" in found.modules
+    if name in READERS:  # neither recipes nor stages
+        assert not libraries(found) & {"pydantic", "yaml"} and "refinery.transforms.core.stage" not in found.modules
 
 
 @pytest.mark.parametrize("words", [["--help"], ["verify", "--help"], ["acquire", "--help"], ["refin"], []])

@@ -8,7 +8,8 @@ import pytest
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.checks.verify_export import verify_export
-from refinery.pipelines.export.options import TOKENS, format_names
+from refinery.pipelines.export.export_format import TOKENS
+from refinery.pipelines.export.options import format_names
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.export.exporting import corpus_shards, export
 from tests.sampling import sampled

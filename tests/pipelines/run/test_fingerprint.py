@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import google_crc32c
 import pytest
 
 from refinery.pipelines.recipe.load_recipe import parse_recipe
@@ -17,15 +16,11 @@ from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, recipe_class
 from refinery.pipelines.run import fingerprint as module
 from refinery.pipelines.run.fingerprint import (
-    beginnings,
-    describe_inputs,
     input_digest,
-    listed_digests,
     phase_fingerprints,
 )
-from refinery.transforms.core.lane import PHASES, Lane
-from refinery.transforms.read.sources import ReadTask
-from tests.fake_gcs import fake_gcs
+from refinery.transforms.core.lane import Lane
+from refinery.transforms.core.names import PHASES
 from tests.pipelines.inputs import ROOT
 
 
@@ -155,23 +150,6 @@ def test_inputs_are_told_apart_by_content(tmp_path: Path, monkeypatch: pytest.Mo
             assert input_digest(str(file), size) != digest
 
 
-def test_inputs_in_a_bucket_are_told_apart_by_a_listing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with fake_gcs("crawl", "other") as server:
-        server.use(monkeypatch)
-        for i in range(20):
-            server.put("crawl", f"a/{i}.warc.gz", b"page %d" % i)
-        server.put("other", "b.warc.gz", b"page 3")
-        paths = [*(f"gs://crawl/a/{i}.warc.gz" for i in range(20)), "gs://other/b.warc.gz"]
-        server.calls.clear()
-        inputs = describe_inputs([ReadTask(path, "warc", "a", i, 6) for i, path in enumerate(paths)])
-        assert {entry["path"]: entry["digest"] for entry in inputs} == listed_digests(paths)
-        assert len({entry["digest"] for entry in inputs}) == 20  # one of them twice
-        crc32c = google_crc32c.value(b"page 3")
-        assert {entry["digest"] for entry in inputs if entry["path"] in (paths[3], paths[20])} == {f"{crc32c:08x}"}
-        assert {call.kind for call in server.calls} == {"list"}
-        assert listed_digests(["gs://other/gone", "elsewhere/file"]) == {}
-
-
 def test_columns_are_decided_by_phase_3_and_need_a_note(recipe: Recipe) -> None:
     assert "columns" not in recipe.told()
     more = recipe.replace(columns=("toxicity", "pii"))
@@ -181,15 +159,3 @@ def test_columns_are_decided_by_phase_3_and_need_a_note(recipe: Recipe) -> None:
         recipe.replace(columns=("toxicty",))
     with pytest.raises(ValueError, match="columns: 'language' given"):  # is one already
         recipe.replace(columns=("language",))
-
-
-def test_folders_are_listed_as_deep_as_pays() -> None:
-    """A crawl's folders of one format are listed and not those beside them; many small folders are listed together."""
-    crawl = [f"crawl/segments/{s:02d}/warc/{f:03d}.warc.gz" for s in range(20) for f in range(90)]
-    found = dict(beginnings(crawl))
-    assert sorted(found) == [f"crawl/segments/{s:02d}/warc/0" for s in range(20)]
-    assert sorted(name for names in found.values() for name in names) == crawl
-    small = [f"in/{f:05d}/{i}.jsonl" for f in range(1000) for i in range(2)]
-    assert dict(beginnings(small)) == {"in/00": frozenset(small)}
-    apart = ["a/1.gz", "b/2.gz", "3.gz"]
-    assert dict(beginnings(apart)) == {name: {name} for name in apart}

@@ -6,7 +6,7 @@ import pytest
 
 from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe
 from refinery.pipelines.recipe.params import fingerprint
-from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.names import PHASES
 
 FOLDER = Path(__file__).parents[3] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.yaml"))

@@ -8,7 +8,8 @@ import pytest
 from refinery.pipelines.lanes.web import LANE as WEB
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.transforms.core.document import Document
-from refinery.transforms.core.lane import PHASES, Lane
+from refinery.transforms.core.lane import Lane
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Sink, Stage, Writer
 

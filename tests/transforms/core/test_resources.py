@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from refinery.loader.storage import gcs_client
-from refinery.loader.storage.store import StorageError
 from refinery.transforms.core.resources import (
-    check_place,
     local_copy,
     machine_copy,
     read_list_file,
@@ -18,7 +16,7 @@ from refinery.transforms.core.resources import (
     read_resource,
     resource_digest,
 )
-from tests.fake_gcs import FakeGcs, Fault, fake_gcs
+from tests.fake_gcs import FakeGcs, fake_gcs
 
 
 @pytest.fixture(scope="module")
@@ -67,22 +65,6 @@ def test_an_object_beside_the_bucket(server: FakeGcs) -> None:
     server.clear()
     server.put("bucket", "top.txt", b"top")
     assert read_resource("gs://bucket/top.txt") == b"top"
-
-
-@pytest.mark.parametrize(
-    "pattern", ["gs://bucket/a/b*/c.gz", "gs://bucket/a/x?.gz", "gs://bucket/a/[ab].gz", "gs://bucket/a/f"]
-)
-def test_places_are_checked_by_their_folder(server: FakeGcs, pattern: str) -> None:
-    server.clear()
-    check_place(pattern)
-    assert [(call.kind, call.query["prefix"]) for call in server.calls] == [("list", "a/")]
-    server.on_call = lambda call: Fault("status", 403, message="no list")
-    with pytest.raises(StorageError, match="gs://bucket/a: cannot be listed: status 403: no list"):
-        check_place(pattern)
-
-
-def test_local_places_pass() -> None:
-    check_place("/nowhere/*.gz")
 
 
 def test_pieces_are_the_file(folder: str) -> None:

@@ -7,12 +7,10 @@ from collections.abc import Callable
 
 import pytest
 import zstandard
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.read.byte_source import BLOCK, ByteSource, MemberStream, open_source
+from refinery.transforms.read.byte_source import BLOCK, ByteSource, MemberStream
 from tests.sampling import examples
 from tests.transforms.read_fixtures import COMPRESSORS
 
@@ -101,16 +99,3 @@ def test_find_sees_across_blocks() -> None:
     for at in range(BLOCK - 3, BLOCK + 2):
         source = ByteSource(io.BytesIO(bytes(at) + b"abc" + bytes(9)), "")
         assert (source.find(b"abc", 0), source.find(b"abc", at), source.find(b"abc", at + 1)) == (at, at, -1)
-
-
-def test_remote_files_are_opened_through_beam_and_not_decompressed_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = gzip.compress(b"text")
-
-    def opened(path: str, **options: object) -> io.BytesIO:
-        assert (path, options) == ("gs://bucket/file.gz", {"compression_type": CompressionTypes.UNCOMPRESSED})
-        return io.BytesIO(stored)
-
-    monkeypatch.setattr(FileSystems, "open", opened)
-    with open_source("gs://bucket/file.gz") as source:
-        assert source.size() == len(stored)
-        assert MemberStream(source).read() == b"text"

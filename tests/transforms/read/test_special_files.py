@@ -44,6 +44,16 @@ def test_hidden_names_are_left_out_of_a_folder_whatever_they_are(folder: Path) -
     assert found(str(folder)) == ["a.jsonl"]
 
 
+def test_braces_are_a_choice_or_a_part_of_a_name(folder: Path) -> None:
+    for name in ("b.jsonl", "{a}.jsonl", "c[1].jsonl"):
+        (folder / name).write_text("{}\n")
+    assert found(f"{folder}/{{a,b}}.jsonl") == found(f"{folder}/{{a,b}}.json*") == ["a.jsonl", "b.jsonl"]
+    assert found(f"{folder}/{{a}}.jsonl") == ["{a}.jsonl"]
+    assert found(f"{folder}/c[1].jsonl") == ["c[1].jsonl"]
+    with pytest.raises(ValueError, match="no file matches it"):
+        found(f"{folder}/{{x,y}}.jsonl")
+
+
 def test_a_list_names_files_alone(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     for line, problem in (("pipe", "is a FIFO, device or socket"), ("inner.jsonl", "is a folder, files are allowed")):

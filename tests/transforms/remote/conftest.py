@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from refinery.loader.storage import gcs_client
+from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.fake_hub import FakeHub, fake_hub
 from tests.fake_s3 import FakeS3, fake_s3
 
@@ -32,3 +34,12 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
         server.api.page_size = 2
         monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
         yield server
+
+
+@pytest.fixture
+def gcs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGcs]:
+    with fake_gcs("bucket") as server:
+        server.api.page_size = 2
+        server.use(monkeypatch)
+        yield server
+        gcs_client.close()

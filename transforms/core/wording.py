@@ -1,0 +1,35 @@
+"""How messages say a value that was given, and what was probably meant. Apart from `params`, which imports pydantic:
+commands that only look say such things, too."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def nearest(key: Any, names: Iterable[str]) -> str:
+    """ "did you mean …?", or all names that are allowed."""
+    near = difflib.get_close_matches(key, list(names), 1) if is_short(key) else []
+    if near:
+        return f"did you mean {near[0]}?"
+    known = list(names)
+    return f"{', '.join(known)} {'is' if len(known) == 1 else 'are'} allowed"
+
+
+def is_short(value: Any) -> bool:
+    """Whether a value is a text that other names are compared with: difflib is quadratic."""
+    return isinstance(value, str) and len(value) <= 100
+
+
+def given(value: Any) -> str:
+    """A value and its type on one short line, whatever it is."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "on", False: "off"}[value]
+    if isinstance(value, (int, float)):
+        kind = "an integer" if isinstance(value, int) else "a number"
+        return f"{value} ({kind})" if isinstance(value, float) or abs(value) < 10**20 else "a huge integer"
+    if isinstance(value, str):
+        return f"{value[:60]!a}{'…' * (len(value) > 60)} (text)" if value else "'' (empty text)"
+    if isinstance(value, (Mapping, list, tuple)):
+        kind, unit = ("a mapping", "key") if isinstance(value, Mapping) else ("a list", "value")
+        return f"{kind} of {len(value)} {unit}{'s' * (len(value) != 1)}"
+    return f"a value of type {type(value).__name__}"
