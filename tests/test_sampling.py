@@ -71,7 +71,7 @@ def named(number: int) -> dict[str, str]:
 
 
 def collected(path: str, **variables: str) -> list[str]:
-    done = session(path, "--collect-only", "-qq", **variables)
+    done = session(path, "--collect-only", **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     if sampling.TENTH in variables:
         assert f"{sampling.TENTH}={variables[sampling.TENTH]}" in done.stdout
