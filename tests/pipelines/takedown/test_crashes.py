@@ -17,7 +17,7 @@ from tests.pipelines.takedown.corpora import write_list
 from tests.sampling import ALL, one_commit_in_four, scaled, spread
 
 ASKED = ["https://a.example/1", "https://site12.example/12"]
-PARTS, KEEP = scaled(40, 2), 1  # tests that share the crash points, and those of each, where not all run
+PARTS, KEEP = scaled(40, 1), 1  # tests that share the crash points, and those of each, where not all run
 
 
 @pytest.fixture(scope="module")

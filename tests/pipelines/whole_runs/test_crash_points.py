@@ -20,7 +20,7 @@ from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import check_corpus, check_work, command, digests, folder_files, is_accepted
 from tests.pipelines.whole_runs.bucket_runs import BUCKET, PREFIX, run_in_bucket
-from tests.sampling import ALL, scaled, spread
+from tests.sampling import ALL, one_commit_in_four, scaled, spread
 
 LEAST_POINTS = 50
 LEAST_PACKED = 4  # a file made, filled, linked and removed
@@ -98,6 +98,7 @@ def check_killed(
     assert all(is_temporary(name) for name in before if name not in after), point
 
 
+@one_commit_in_four
 def test_killed_at_every_change_of_packed_rows(
     small: Path, forks: ForkServer, tmp_path: Path, record_property: Record
 ) -> None:
@@ -187,6 +188,7 @@ def check_killed_at_call(where: Any, forks: ForkServer, gcs: FakeGcs, unbroken: 
     assert all(is_temporary(name.removeprefix("out/")) for name in gone), point
 
 
+@one_commit_in_four
 def test_killed_at_every_upload_of_packed_rows(
     small: Path, forks: ForkServer, gcs: FakeGcs, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
