@@ -41,8 +41,8 @@ define borrow
 	    > $$($(1)/bin/python -c "import site; print(site.getsitepackages()[0])")/venv.pth
 endef
 
-.PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all soak test-torch test-frameworks \
-    test-cards test-stores test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
+.PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-tenth soak test-torch \
+    test-frameworks test-cards test-stores test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -58,6 +58,12 @@ test: $(VENV)/.installed
 # Every cell of every matrix, every size in full: docs/testing.md.
 test-all: $(VENV)/.installed
 	REFINERY_TESTS=all $(BIN)/python -m pytest -n 3 --dist worksteal
+
+# One tenth of test-all, chosen by the commit's number: ten commits in a row run all of it. REFINERY_TEST_TENTH=3: that
+# one. Continuous integration runs it.
+test-tenth: export PYTHONDONTWRITEBYTECODE =
+test-tenth: $(VENV)/.installed
+	REFINERY_TESTS=tenth $(BIN)/python -m pytest -n 3 --dist worksteal
 
 # Whether a run keeps every document at a size and a load that hurt: 2.7 GB of text five times, beside four busy
 # processes. Some hours on two cores, 12 GB of disk in out/soak; any lost document, and any byte that differs, fails.

@@ -35,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     gc.disable()  # until everything is collected: see pytest_collection_finish
     os.environ[sampling.SEED] = sampling.seed()  # the same one in all test processes
+    if sampling.ONE_TENTH:
+        os.environ[sampling.TENTH] = str(sampling.tenth())
     keep_less_of_what_is_freed(config)
     settings.load_profile("session")
     sampling.skip_syncs()
@@ -80,8 +82,19 @@ def is_own(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of the repository itself come first: they are few and long, and the end would wait for one of them."""
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Said first, too: a session that is cut off has no summary."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if sampling.ONE_TENTH and reporter and not hasattr(session.config, "workerinput"):
+        reporter.write_line(sampling.the_same_tenth())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Other tenths are left out. The tests of the repository itself come first: they are few and long, and the end
+    would wait for one of them.
+    """
+    items[:], others = sampling.of_the_tenth(items)
+    config.hook.pytest_deselected(items=others)
     items.sort(key=lambda item: item.path.parent != sampling.ROOT / "tests")
 
 
@@ -159,7 +172,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if lines:
         terminalreporter.write_line(", ".join(lines))
     chosen = {name: counts for end in found.values() for name, counts in end.get("chosen", {}).items()}
-    if sampling.ALL:
+    if sampling.ONE_TENTH:
+        kept, count = chosen.get(sampling.NODES, (0, 0))
+        terminalreporter.write_line(f"{kept} of {count} tests, all cells: {sampling.the_same_tenth()}")
+    elif sampling.ALL:
         terminalreporter.write_line(f"all cells, {sampling.SEED}={sampling.seed()}")
     else:
         some = [f"{name} {kept} of {count}" for name, (kept, count) in sorted(chosen.items()) if kept < count]

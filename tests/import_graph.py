@@ -22,7 +22,8 @@ def source_files(package: str = "") -> list[Path]:
     return sorted(path for name in ([package] if package else PACKAGES) for path in (ROOT / name).rglob("*.py"))
 
 
-def imported(path: Path) -> set[str]:
+@functools.cache
+def imported(path: Path) -> frozenset[str]:
     """Dotted names that a file imports, anywhere in it: modules, and what is taken from them."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
@@ -30,14 +31,14 @@ def imported(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+    return frozenset(found)
 
 
 @functools.cache
 def import_graph() -> dict[str, set[str]]:
     """Module -> modules of the project that it imports."""
     paths = {module_name(path): path for path in source_files()}
-    return {name: (imported(path) & paths.keys()) - {name} for name, path in paths.items()}
+    return {name: {*imported(path)} & paths.keys() - {name} for name, path in paths.items()}
 
 
 def wing_graph(graph: Graph) -> dict[str, set[str]]:

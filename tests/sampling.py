@@ -2,6 +2,10 @@
 
 `make test-all` (REFINERY_TESTS=all) runs all of them. The choice depends on nothing but a seed: the summary prints it,
 and REFINERY_TEST_SEED sets it.
+
+`make test-tenth` (REFINERY_TESTS=tenth) runs one tenth of what `make test-all` runs. The rule: a test, with its
+parameters, belongs to the tenth that the hash of its node id gives, and a commit runs the tenth of its number, so that
+ten commits in a row run each test once. A test too long for that has its cells as parameters.
 """
 
 import functools
@@ -19,11 +23,27 @@ import pytest
 
 T = TypeVar("T")
 Test = TypeVar("Test", bound=Callable[..., object])
+Node = TypeVar("Node", bound=pytest.Item)
 
 ROOT = Path(__file__).parents[1]
+TESTS = "REFINERY_TESTS"
 SEED = "REFINERY_TEST_SEED"
-ALL = os.environ.get("REFINERY_TESTS") == "all"
+TENTH = "REFINERY_TEST_TENTH"
+TENTHS = 10
+HOW_MANY = ("some", "tenth", "all")  # what REFINERY_TESTS may be
 SOURCES = ("loader", "transforms", "pipelines", "tests")
+
+
+def how_many() -> str:
+    given = os.environ.get(TESTS) or "some"
+    if given not in HOW_MANY:
+        raise pytest.UsageError(f"{TESTS}: {given!r} was given, allowed are {', '.join(HOW_MANY)}")
+    return given
+
+
+ALL = how_many() != "some"  # every test at full size, be it of a tenth
+ONE_TENTH = how_many() == "tenth"
+NODES = "tests of the tenth"  # in `chosen`
 
 chosen: dict[str, tuple[int, int]] = {}  # matrix -> how many of its cells run, of how many
 
@@ -34,12 +54,16 @@ def seed() -> str:
     given = os.environ.get(SEED, "")
     if given:
         return given
+    return (git("rev-parse", "HEAD") or source_digest())[:12]
+
+
+def git(*words: str) -> str:
+    """What git answers about this tree; nothing where there is no git or no repository."""
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-        commit = done.stdout.strip() if done.returncode == 0 else ""
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
     except OSError:
-        commit = ""
-    return (commit or source_digest())[:12]
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def source_digest() -> str:
@@ -106,3 +130,40 @@ def skip_syncs() -> None:
 def scaled(full: int, small: int) -> int:
     """A size that `test-all` has in full: for what does not depend on it, a smaller one shows the same."""
     return full if ALL else small
+
+
+# --- tenths ---------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def tenth() -> int:
+    """The commit's number modulo ten, counted along first parents; where the history is not there (no git, a shallow
+    clone), one that the seed gives. REFINERY_TEST_TENTH comes first.
+    """
+    given = os.environ.get(TENTH, "")
+    if given:
+        if given not in map(str, range(TENTHS)):
+            raise pytest.UsageError(f"{TENTH}: {given!r} was given, allowed are 0 to {TENTHS - 1}")
+        return int(given)
+    is_whole = git("rev-parse", "--is-shallow-repository") == "false"
+    count = git("rev-list", "--count", "--first-parent", "HEAD") if is_whole else ""
+    return int(count) % TENTHS if count else tenth_of(seed())
+
+
+def tenth_of(node: str) -> int:
+    """The tenth that a test belongs to. node: its id, as pytest prints it."""
+    return int.from_bytes(hashlib.sha256(node.encode()).digest()[:8]) % TENTHS
+
+
+def of_the_tenth(items: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+    """The tests that this session runs, and the others. All run but where REFINERY_TESTS is tenth."""
+    if not ONE_TENTH:
+        return [*items], []
+    mine = [item for item in items if tenth_of(item.nodeid) == tenth()]
+    chosen[NODES] = len(mine), len(items)
+    return mine, [item for item in items if tenth_of(item.nodeid) != tenth()]
+
+
+def the_same_tenth() -> str:
+    """The tenth of this session, in words: how to run it again."""
+    return f"tenth {tenth()}; again: {TENTH}={tenth()} {SEED}={seed()} make test-tenth"

@@ -24,13 +24,10 @@ from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.filter.heuristics_rules import HeuristicsParams
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
+from tests.docs.blocks import ELSEWHERE, FENCE, PAGES, ROOT
 
-ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-ELSEWHERE = [ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", ROOT / "terraform" / "README.md"]
 RECIPES = sorted(path for path in (ROOT / "recipes").rglob("*") if path.suffix in (".yaml", ".py"))
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 

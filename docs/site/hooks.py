@@ -16,6 +16,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[2]
 OTHERS = {  # file of the repository -> page of the site
     "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "terraform/README.md": "terraform.md",
 }

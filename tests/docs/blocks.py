@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ELSEWHERE = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "terraform/README.md")]
 COMMENT = re.compile(r"\s{3,}#?|\s+#\s")  # begins what is said about a command
 OPTIONAL = re.compile(r"(?<=\s)\[[^\]]*\]")
 OTHERS = {"py", "yml", "bash"}

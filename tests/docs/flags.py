@@ -29,6 +29,7 @@ OTHERS = {
     "curl": {"--user"},
     "mysqldump": {"--tab"},
     "zstd": {"--long"},
+    "git": {"--first-parent"},
     "pytest": {"--durations"},
     "mkdocs": {"--strict"},
     "gcloud": {"--impersonate-service-account", "--service", "--recursive", "--project", "--add-missing"}

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import PAGES, ROOT
+from tests.docs.blocks import ELSEWHERE, PAGES
 from tests.docs.flags import FLAG, OTHERS, of_beam, of_programs, own
 
-ALL_PAGES = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "SECURITY.md", "terraform/README.md"))]
+ALL_PAGES = [*PAGES, *ELSEWHERE]
 
 
 @pytest.mark.parametrize("path", ALL_PAGES, ids=lambda path: f"{path.parent.name}-{path.stem}")

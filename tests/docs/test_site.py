@@ -48,7 +48,7 @@ def pages() -> dict[str, Page]:
 
 def test_every_page_is_there(pages: dict[str, Page]) -> None:
     names = {f"{path.stem}.html" for path in (ROOT / "docs").glob("*.md")}
-    assert set(pages) == names | {"404.html", "changelog.html", "security.html", "terraform.html"}
+    assert set(pages) == names | {"404.html", "changelog.html", "contributing.html", "security.html", "terraform.html"}
     assert not list(SITE.rglob("*.py"))
 
 

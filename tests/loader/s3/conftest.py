@@ -9,7 +9,8 @@ from refinery.loader.storage import s3_upload
 from refinery.loader.storage.s3_client import forget_clients
 from refinery.loader.storage.s3_store import S3Store
 from tests.fake_s3 import FakeS3, fake_s3
-from tests.loader.s3.stores import PIECE, QUICK, tried
+from tests.loader.s3.stores import PIECE, tried
+from tests.loader.store_calls import QUICK
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import logging
 import os
 import threading
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -14,13 +13,11 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.s3_store import S3Store
 from refinery.loader.storage.store import StorageError
 from tests.fake_s3 import KEY, SECRET, FakeS3
-from tests.loader.s3.stores import QUICK, SHORT_DEADLINE, SMALL, once_at, refuse, tried, use
+from tests.loader.s3.stores import refuse, tried
+from tests.loader.store_calls import QUICK, SHORT_DEADLINE, SMALL, TRANSIENT, once_at, patience, use
 from tests.sampling import sampled
 
 # Every method with every fault
-
-
-TRANSIENT = ("408", "429", "500", "502", "503", "504", "reset", "lost", "stall")
 
 
 METHODS = {
@@ -33,7 +30,7 @@ METHODS = {
     ("method", "fault"), sampled("faults of calls to S3", product(METHODS, TRANSIENT), 20, lambda cell: cell)
 )
 def test_transient_faults(server: FakeS3, store: S3Store, method: str, fault: str) -> None:
-    store.params = replace(QUICK, read_timeout=0.1 if fault == "stall" else 2)
+    store.params = patience(fault)
     for name in ("a", "b", "x"):
         server.put("bucket", f"p/{name}", SMALL)
     expected = {"read": SMALL, "open": SMALL, "size": len(SMALL), "list": ["a", "b", "x"], "delete_many": []}.get(
@@ -143,7 +140,7 @@ def test_wrong_bytes(server: FakeS3, checksums: str) -> None:
 
 @pytest.mark.parametrize("fault", ["short", "reset in body", "stall in body", "whole", "long"])
 def test_answers_that_are_not_the_range(server: FakeS3, store: S3Store, fault: str) -> None:
-    store.params = replace(QUICK, read_timeout=0.1 if fault == "stall in body" else 2)
+    store.params = patience(fault)
     server.put("bucket", "p/x", SMALL)
     server.script.append(fault)
     assert store.read("x", 5, 1000) == SMALL[5:1005]

@@ -19,7 +19,8 @@ from refinery.loader.storage.s3_upload import MOST_PARTS, PART, part_size
 from refinery.loader.storage.store import StorageConflict, StorageError, size_and_crc32c
 from tests.fake_gcs_wire import Answer
 from tests.fake_s3 import Call, FakeS3, Fault
-from tests.loader.s3.stores import LARGE, OK, PIECE, QUICK, SHORT_DEADLINE, SMALL, once_at, refuse, tried, use
+from tests.loader.s3.stores import LARGE, OK, PIECE, refuse, tried
+from tests.loader.store_calls import QUICK, SHORT_DEADLINE, SMALL, once_at, patience, use, write_x
 from tests.sampling import sampled
 
 UPLOADS = (
@@ -34,15 +35,10 @@ UPLOADS = (
 )
 def test_uploads(server: FakeS3, store: S3Store, kind: str, fault: str, method: str, tmp_path: Path) -> None:
     """After any single fault of any call the object is complete, and nothing is left of an upload."""
-    store.params = replace(QUICK, read_timeout=0.1 if fault == "stall" else 2)
+    store.params = patience(fault)
     data = SMALL if kind == "put" else LARGE
     server.on_call = once_at(kind, fault)
-    if method == "create":
-        source = tmp_path / "source"
-        source.write_bytes(data)
-        store.create("x", source)
-    else:
-        store.replace("x", data)
+    write_x(store, method, data, tmp_path)
     assert server.read("bucket") == {"p/x": data}
     assert (kind, fault) == ("upload-start", "lost") or fault == "stall" or not server.api.uploads
     assert method == "replace" or server.changes == [("create", "bucket", "p/x")]

@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -27,17 +27,15 @@ from hypothesis import strategies as st
 
 from refinery.loader.errors import CorruptObject
 from refinery.loader.storage import gcs_client, gcs_store, gcs_upload
-from refinery.loader.storage.fetch import FetchError, FetchParams, Transient
+from refinery.loader.storage.fetch import FetchError, Transient
 from refinery.loader.storage.gcs_store import GcsStore
 from refinery.loader.storage.gcs_upload import UPLOAD_CHUNK
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, StorageError
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
+from tests.loader.store_calls import QUICK, SHORT_DEADLINE, SMALL, TRANSIENT, once_at, patience, use, write_x
 from tests.sampling import examples, sampled
 
-QUICK = FetchParams(deadline=20.0, connect_timeout=2, read_timeout=2, first_delay=0.001, max_delay=0.005, hedge_after=0)
-SHORT_DEADLINE = replace(QUICK, deadline=0.2)
-SMALL = bytes(range(256)) * 100
 PIECE = 256 << 10  # the smallest chunk that the service takes
 LARGE = os.urandom(PIECE) * 2 + b"tail"  # three chunks of that size
 
@@ -66,27 +64,7 @@ def store() -> GcsStore:
     return GcsStore("gs://bucket/p", QUICK)
 
 
-def once_at(kind: str, fault: str | Fault | None) -> Callable[[Call], Fault | None]:
-    """A hook: the first call of a kind fails."""
-    todo = [Fault.named(fault) if isinstance(fault, str) else fault]
-    return lambda call: todo.pop() if call.kind == kind and todo else None
-
-
 # Every method with every fault
-
-
-TRANSIENT = ("408", "429", "500", "502", "503", "504", "reset", "lost", "stall")
-
-
-def use(store: GcsStore, method: str) -> Any:
-    if method == "open":
-        with store.open("x") as stream:
-            return stream.read()
-    if method == "create":
-        return store.create("new", SMALL)
-    if method == "replace":
-        return store.replace("new", SMALL)
-    return getattr(store, method)(*([] if method in ("list", "check") else ["x"]))
 
 
 METHODS = {
@@ -99,7 +77,7 @@ METHODS = {
     ("method", "fault"), sampled("faults of calls to Cloud Storage", product(METHODS, TRANSIENT), 18, lambda cell: cell)
 )
 def test_transient_faults(server: FakeGcs, method: str, fault: str) -> None:
-    store = GcsStore("gs://bucket/p", replace(QUICK, read_timeout=0.1 if fault == "stall" else 2))
+    store = GcsStore("gs://bucket/p", patience(fault))
     for name in ("a", "b", "x"):
         server.put("bucket", f"p/{name}", SMALL)
     expected = {"read": SMALL, "open": SMALL, "size": len(SMALL), "list": ["a", "b", "x"]}.get(method)
@@ -268,15 +246,10 @@ UPLOADS = (
 )
 def test_uploads(server: FakeGcs, kind: str, fault: str, method: str, tmp_path: Path) -> None:
     """After any single fault of any call the object is complete, and written once."""
-    store = GcsStore("gs://bucket/p", replace(QUICK, read_timeout=0.1 if fault == "stall" else 2))
+    store = GcsStore("gs://bucket/p", patience(fault))
     data = SMALL if kind == "upload" else LARGE
     server.on_call = once_at(kind, fault)
-    if method == "create":
-        source = tmp_path / "source"
-        source.write_bytes(data)
-        store.create("x", source)
-    else:
-        store.replace("x", data)
+    write_x(store, method, data, tmp_path)
     assert server.read("bucket") == {"p/x": data}
     repeated = (method, kind, fault) == ("replace", "upload", "lost")
     if fault == "stall" and method == "replace":  # the short timeout may be exceeded again on a loaded machine

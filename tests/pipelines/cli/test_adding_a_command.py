@@ -17,6 +17,7 @@ from refinery.pipelines.shell.completion import SHELLS, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.registry import Registry
 from tests.pipelines.inputs import ROOT, run
+from tests.sampling import sampled
 
 PAGE = (ROOT / "docs" / "extending.md").read_text()
 SECTION = PAGE[PAGE.index("## A command") :]
@@ -144,7 +145,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("what", BROKEN)
+@pytest.mark.parametrize("what", sampled("commands that cannot be loaded", BROKEN, 2))
 def test_a_command_that_cannot_be_loaded_breaks_nothing(what: str, tmp_path: Path, corpus: Path) -> None:
     value, text, why = BROKEN[what]
     declare(tmp_path, "others", f"bad = {value}", mine=text)

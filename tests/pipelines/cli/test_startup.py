@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.startup import Start, looking, some_document, start
 from refinery.pipelines.cli.command_line import OWN
+from tests.sampling import sampled
 
 NAMES = list(looking("", {"url": "", "id": ""}, ""))
 # What the others import, beside the jobs that they run, is their own affair.
@@ -35,7 +36,7 @@ def test_every_command_looks_or_does_something() -> None:
     assert not {*NAMES} & OTHERS
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled("commands that only look", NAMES, 5))
 def test_what_only_looks_needs_no_beam(name: str, corpus: Path, document: Mapping[str, str], tmp_path: Path) -> None:
     """In a new interpreter, since this one has imported everything. As it ends, so that what runs late counts, too."""
     found = start(*looking(str(corpus), document, str(tmp_path))[name])

@@ -15,7 +15,7 @@ from tests.pipelines.export.exporting import corpus_shards, export
 from tests.sampling import sampled
 
 
-@pytest.mark.parametrize("format_", sampled("formats of the demo's exports", format_names(), 2))
+@pytest.mark.parametrize("format_", sampled("formats of the demo's exports", format_names(), 1))
 def test_the_demos_corpus_in_every_format(corpus: Path, tmp_path: Path, format_: str) -> None:
     options = {"shard_tokens": 1000} if format_ == TOKENS else {}
     made = export(corpus, tmp_path / "out", format_, **options)

@@ -17,7 +17,7 @@ from tests.corpus_factory import build_corpus
 from tests.fake_gcs import fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.export.exporting import export, files_of
-from tests.sampling import ALL, one_commit_in_four, spread
+from tests.sampling import ALL, one_commit_in_four, scaled, spread
 
 TEXTS = {
     ("train", "web"): [[f"page {i} " * (i % 3 + 1) for i in range(6)], ["x" * 90]],
@@ -25,7 +25,7 @@ TEXTS = {
 }
 MORE = {("train", "web"): [["new page"] * 3, ["z" * 70]]}
 SIZE = 32
-KEEP = 2  # points of each kind, where not all run
+PARTS, KEEP = scaled(5, 1), 2  # tests that share the points of a kind, and the points of each, where not all run
 
 ONE_FILE = ("--format", "jsonl", "--single-file")
 TOKENS = ("--format", "torch", "--shard-tokens", SIZE, "--append")
@@ -49,9 +49,10 @@ def start(kind: str, corpora: list[Path], place: Path) -> list[object]:
     return command(corpora[1], place, *TOKENS)
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", ["one file", "tokens"])
 def test_killed_and_started_again(
-    kind: str, corpora: list[Path], forks: ForkServer, tmp_path: Path, record_property: Any
+    kind: str, part: int, corpora: list[Path], forks: ForkServer, tmp_path: Path, record_property: Any
 ) -> None:
     """Each point costs two commands."""
     whole, begun = tmp_path / "whole", tmp_path / "begun"
@@ -62,7 +63,7 @@ def test_killed_and_started_again(
     done = forks.run(*words, faults=[("at_change", {"root": str(whole), "syncs": ALL})])
     assert done.code == 0, done.err
     finished, old = files_of(whole), files_of(begun)
-    points = spread(f"crash points of exports, {kind}", list(range(done.notes["changes"])), KEEP)
+    points = spread(f"crash points of exports, {kind}, {part}", list(range(done.notes["changes"]))[part::PARTS], KEEP)
     for point in points:
         out = tmp_path / f"out-{point}"
         if begun.exists():

@@ -11,6 +11,7 @@ from refinery.pipelines.verify.verify import verify
 from tests.pipelines.inputs import run
 from tests.pipelines.takedown.corpora import remove, removed_rows, rows, write_list
 from tests.pipelines.takedown.families import SOURCES, Corpus, Record, sentence
+from tests.sampling import sampled
 from tests.shared import shared
 
 TEXT = " ".join(sentence("story", number) for number in range(8))
@@ -39,15 +40,15 @@ def listing(prefix: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("--source", "web"),
-        ("--where", "source == 'web'"),
-        ("--hosts", "web.example", "--copies", "keep"),
-        ("--urls", STORY, "--copies", "keep"),
-    ],
-)
+FLAGS = [
+    ("--source", "web"),
+    ("--where", "source == 'web'"),
+    ("--hosts", "web.example", "--copies", "keep"),
+    ("--urls", STORY, "--copies", "keep"),
+]
+
+
+@pytest.mark.parametrize("flags", sampled("ways to ask for a story", FLAGS, 1))
 def test_the_exact_copy_stands_behind_a_longer_one_that_comes_back(
     flags: tuple[str, ...], corpus: Path, tmp_path: Path
 ) -> None:

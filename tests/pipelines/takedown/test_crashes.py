@@ -14,10 +14,10 @@ from tests.fake_gcs import Call, Fault, fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.takedown.conftest import Place
 from tests.pipelines.takedown.corpora import write_list
-from tests.sampling import ALL, one_commit_in_four, spread
+from tests.sampling import ALL, one_commit_in_four, scaled, spread
 
 ASKED = ["https://a.example/1", "https://site12.example/12"]
-PARTS, KEEP = 4 if ALL else 2, 1  # tests that share the crash points, and those of each, where not all run
+PARTS, KEEP = scaled(40, 1), 1  # tests that share the crash points, and those of each, where not all run
 
 
 @pytest.fixture(scope="module")

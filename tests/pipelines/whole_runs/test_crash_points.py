@@ -19,14 +19,14 @@ import pytest
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import check_corpus, check_work, command, digests, folder_files, is_accepted
-from tests.sampling import ALL, spread
+from tests.pipelines.whole_runs.bucket_runs import BUCKET, PREFIX, run_in_bucket
+from tests.sampling import ALL, one_commit_in_four, scaled, spread
 
 LEAST_POINTS = 50
 LEAST_PACKED = 4  # a file made, filled, linked and removed
 KEEP, FEW = 2, 1  # of each kind, where not all run
-SHARES = 4  # each storage's points are dealt to this many tests, so that two processes share the work
+SHARES = scaled(40, 4)  # each storage's points are dealt to this many tests, so that processes and tenths share them
 PACKED = ("--set", "packed.length=32", "--set", "tokenizer.bos=^")  # documents are cut; a BOS that no text has
-BUCKET, PREFIX = "bucket", "gs://bucket/out"
 
 Record = Callable[[str, object], None]
 
@@ -98,6 +98,7 @@ def check_killed(
     assert all(is_temporary(name) for name in before if name not in after), point
 
 
+@one_commit_in_four
 def test_killed_at_every_change_of_packed_rows(
     small: Path, forks: ForkServer, tmp_path: Path, record_property: Record
 ) -> None:
@@ -129,12 +130,7 @@ def gcs() -> Iterator[FakeGcs]:
 
 @pytest.fixture(scope="module")
 def in_bucket(small: Path, forks: ForkServer, gcs: FakeGcs) -> Unbroken:
-    gcs.clear()
-    done = forks.run(*command(small, PREFIX), environment=gcs.environment)
-    assert done.code == 0, done.err
-    files = gcs.read(BUCKET, "out/")
-    check_corpus(files)
-    check_work(files)
+    files = run_in_bucket(forks, gcs, small)
     before = [(call.number, False) for call in gcs.calls]
     after = [(call.number, True) for call in gcs.calls if call.kind == "upload"]
     assert len(before) + len(after) >= LEAST_POINTS
@@ -192,6 +188,7 @@ def check_killed_at_call(where: Any, forks: ForkServer, gcs: FakeGcs, unbroken: 
     assert all(is_temporary(name.removeprefix("out/")) for name in gone), point
 
 
+@one_commit_in_four
 def test_killed_at_every_upload_of_packed_rows(
     small: Path, forks: ForkServer, gcs: FakeGcs, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:

@@ -1,23 +1,18 @@
 """Cutting repeated lines in whole runs: what comes out, what the counts say, and what a change of it repeats."""
 
-import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from refinery.loader.corpus.corpus import Corpus
-from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
-from refinery.pipelines.run.refine import Refinement
-from refinery.pipelines.runners.runner import Runner
-from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.pipelines.verify.verify import verify
 from refinery.transforms.dedup.cut_lines import LineParams
-from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
-from tests.pipelines.small_runs import JUDGES_OFF
+from tests.pipelines.whole_runs import cutting_runs
+from tests.pipelines.whole_runs.cutting_runs import cutting_recipe, refine
 from tests.sampling import one_commit_in_four
 
 MENU = "Home | About us | Contact"
@@ -35,41 +30,10 @@ def pages() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
-    folder = tmp_path_factory.mktemp("lines")
-    rows = [json.dumps({"text": text, "id": kind}) + "\n" for kind, text in pages()]
-    for number in range(2):
-        (folder / f"{number}.jsonl").write_text("".join(rows[number::2]))
-    tokenizer = str(folder / "tokenizer.json")
-    train_tokenizer([text for _, text in pages()], tokenizer, TrainTokenizerParams(vocab_size=300, held_out=0))
-    data: dict[str, Any] = {
-        "name": "n",
-        "sources": [{"name": "s", "paths": [f"{folder}/*.jsonl"], "id_field": "id"}],
-        "tokenizer": {"path": tokenizer},
-        "near_dup": None,
-        "line_dup": {"min_chars": 40},
-        **JUDGES_OFF,
-    }
-    return parse_recipe(data)
+    return cutting_recipe(tmp_path_factory.mktemp("lines"), list(pages()), line_dup={"min_chars": 40})
 
 
-def refine(recipe: Recipe, prefix: Path, **options: Any) -> list[str]:
-    said: list[str] = []
-    Refinement(recipe, str(prefix), Runner("local", workers=0, quiet=True), say=said.append, **options).run()
-    return said
-
-
-def contents(recipe: Recipe, prefix: Path) -> list[tuple[str, str, int]]:
-    """(kind, text, lines cut) of every document of the corpus, sorted."""
-    tokenizer = load_tokenizer(recipe.tokenizer.path)
-    found = []
-    for split in ("train", "validation"):
-        for shard in Corpus(str(prefix)).shards(split):
-            for i, meta in enumerate(shard.provenance()["meta"].to_pylist()):
-                notes = json.loads(meta)
-                assert "cut_lines" not in notes
-                text = tokenizer.decode(shard[i][:-1].tolist())  # without the end of the document
-                found.append((notes["record_id"], text, notes.get("lines_cut", 0)))
-    return sorted(found)
+contents = partial(cutting_runs.contents, amount="lines_cut", cuts="cut_lines")
 
 
 def test_a_run_cuts_what_its_documents_share(recipe: Recipe, tmp_path: Path) -> None:

@@ -1,23 +1,19 @@
 """Cutting repeated substrings in whole runs: what comes out, what the counts say, and what a change of it repeats."""
 
-import json
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from refinery.loader.corpus.corpus import Corpus
-from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
-from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.pipelines.verify.verify import verify
 from refinery.transforms.dedup.cut_substrings import SubstringParams
-from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
-from tests.pipelines.small_runs import JUDGES_OFF
-from tests.pipelines.whole_runs.test_line_dup import refine
+from tests.pipelines.whole_runs import cutting_runs
+from tests.pipelines.whole_runs.cutting_runs import cutting_recipe, refine
 from tests.sampling import one_commit_in_four
 
 GROUPS = 12
@@ -42,36 +38,12 @@ def pages() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    """Repeated lines are cut, too; there are none."""
     folder = tmp_path_factory.mktemp("substrings")
-    rows = [json.dumps({"text": text, "id": kind}) + "\n" for kind, text in pages()]
-    for number in range(2):
-        (folder / f"{number}.jsonl").write_text("".join(rows[number::2]))
-    tokenizer = str(folder / "tokenizer.json")
-    train_tokenizer([text for _, text in pages()], tokenizer, TrainTokenizerParams(vocab_size=300, held_out=0))
-    data: dict[str, Any] = {
-        "name": "n",
-        "sources": [{"name": "s", "paths": [f"{folder}/*.jsonl"], "id_field": "id"}],
-        "tokenizer": {"path": tokenizer},
-        "near_dup": None,
-        "substring_dup": {"min_chars": 100},
-        "line_dup": {},  # finds nothing here; both may be on
-        **JUDGES_OFF,
-    }
-    return parse_recipe(data)
+    return cutting_recipe(folder, list(pages()), substring_dup={"min_chars": 100}, line_dup={})
 
 
-def contents(recipe: Recipe, prefix: Path) -> list[tuple[str, str, int]]:
-    """(kind, text, characters cut) of every document of the corpus, sorted."""
-    tokenizer = load_tokenizer(recipe.tokenizer.path)
-    found = []
-    for split in ("train", "validation"):
-        for shard in Corpus(str(prefix)).shards(split):
-            for i, meta in enumerate(shard.provenance()["meta"].to_pylist()):
-                notes = json.loads(meta)
-                assert "cut_substrings" not in notes
-                text = tokenizer.decode(shard[i][:-1].tolist())  # without the end of the document
-                found.append((notes["record_id"], text, notes.get("chars_cut", 0)))
-    return sorted(found)
+contents = partial(cutting_runs.contents, amount="chars_cut", cuts="cut_substrings")
 
 
 def dropped(prefix: Path) -> dict[str, int]:

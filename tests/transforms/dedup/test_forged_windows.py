@@ -20,9 +20,8 @@ from refinery.transforms.dedup.substring_hashes import GRAM, SPAN_WORDS, hash_wi
 from refinery.transforms.exchange.side_outputs import take_side_outputs
 from tests.beam import make_document, run_and_collect
 from tests.sampling import ALL
-from tests.transforms.dedup.test_line_duplicates import SIGNATURE, SOURCES
+from tests.transforms.cutting_parts import SIGNATURE, SOURCES, write_parts
 from tests.transforms.dedup.test_signatures import hash_characters
-from tests.transforms.dedup.test_substring_duplicates import write_parts
 from tests.transforms.dedup.test_substring_hashes import BASE, PRIME, least_of
 
 WORDS = 2_000_000  # that each of four places may have

@@ -26,35 +26,29 @@ from refinery.transforms.dedup.line_duplicates import (
     sum_by_hash,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
 from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.records.rank import RankParams, rank_key
+from refinery.transforms.records.rank import RankParams
 from refinery.transforms.records.record_batch import (
-    BATCH_BYTES,
     CUT,
     CUTS,
     LINES,
-    REMOVAL,
     REMOVALS,
     Batch,
     cut,
     form_batches,
     gather,
     header,
-    scatter,
 )
 from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
-from refinery.transforms.write.documents import SourceFacts, documents_table
+from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from refinery.transforms.write.write_documents import WriteDocuments
 from tests.beam import make_document, run_and_collect
 from tests.sampling import examples, scaled
+from tests.transforms.cutting_parts import SIGNATURE, SOURCES, Layout, deal, removal_batches, shuffle, write_parts
 from tests.transforms.dedup.test_signatures import split
 
-SIGNATURE = SignatureParams(permutations=4)
-SOURCES = ("books", "web")
 Cuts = set[tuple[str, int]]  # origin and number of every line that is cut
-Layout = Sequence[Sequence[Document]]
 
 
 def oracle(docs: Iterable[Document], removed: set[str], params: LineParams) -> Cuts:
@@ -73,40 +67,6 @@ def oracle(docs: Iterable[Document], removed: set[str], params: LineParams) -> C
     return {(origin, number) for key, origin, number in places if len(owners[key]) > params.max_documents}
 
 
-def write_parts(folder: Path, layout: Layout, group: int = 3) -> list[tuple[str, int]]:
-    """signatures/ parts with a column `lines`, in small row groups, and the documents/ parts beside them."""
-    parts = []
-    for name in ("documents", "signatures"):
-        (folder / name).mkdir(parents=True)
-    for number, docs in enumerate(layout):
-        texts = [doc.text for doc in docs]
-        table = signature_table(
-            ids=[doc.id for doc in docs],
-            ranks=[rank_key(doc, 0, RankParams()) for doc in docs],
-            sources=[doc.source for doc in docs],
-            domains=[doc.source for doc in docs],
-            sizes=[len(text.encode()) for text in texts],
-            signatures=compute_signatures(texts, SIGNATURE),
-            more={"lines": hash_lines(texts)},
-        )
-        url = f"{folder}/signatures/part-{number}.parquet"
-        pq.write_table(table, url, row_group_size=group, write_page_checksum=True)
-        documents = f"{folder}/documents/part-{number}.parquet"
-        pq.write_table(documents_table(list(docs)), documents, row_group_size=group, write_page_checksum=True)
-        parts.append((url, len(docs)))
-    return parts
-
-
-def removal_batches(layout: Layout, removed: set[str]) -> list[Batch]:
-    """REMOVAL rows of these origins, by part."""
-    places = [
-        part << 32 | row for part, docs in enumerate(layout) for row, doc in enumerate(docs) if doc.origin in removed
-    ]
-    rows = np.zeros(len(places), REMOVAL)
-    rows["locator"] = places
-    return list(form_batches(scatter((rows["locator"] >> np.uint64(32)).astype(np.int64), REMOVALS, rows)))
-
-
 def found_cuts(layout: Layout, batches: Iterable[Batch]) -> Cuts:
     """CUT batches as origins and numbers; every batch lies under the key of its part, and no line is cut twice."""
     found = []
@@ -116,17 +76,6 @@ def found_cuts(layout: Layout, batches: Iterable[Batch]) -> Cuts:
             found.append((layout[part][locator & 0xFFFFFFFF].origin, number))
     assert len(set(found)) == len(found)
     return set(found)
-
-
-def shuffle(batches: Iterable[Batch], rng: random.Random) -> dict[int, list[bytes]]:
-    """What a GroupByKey may make of them: any order."""
-    grouped: dict[int, list[bytes]] = defaultdict(list)
-    mixed = list(batches)
-    rng.shuffle(mixed)
-    for key, batch in mixed:
-        assert len(batch) <= BATCH_BYTES
-        grouped[key].append(batch)
-    return grouped
 
 
 def count_lines(
@@ -151,17 +100,6 @@ def count_lines(
         for batch in cut_batches(part, batches, params, SOURCES)
     ]
     return found_cuts(layout, cuts)
-
-
-def deal(docs: Sequence[Document], parts: int, seed: int) -> list[list[Document]]:
-    """Documents in any order over so many parts, some of which may be empty."""
-    rng = random.Random(seed)
-    mixed = list(docs)
-    rng.shuffle(mixed)
-    layout: list[list[Document]] = [[] for _ in range(parts)]
-    for doc in mixed:
-        layout[rng.randrange(parts)].append(doc)
-    return layout
 
 
 STOCK = [

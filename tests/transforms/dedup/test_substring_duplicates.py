@@ -5,7 +5,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,11 +12,11 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import Document
 from refinery.transforms.dedup import line_duplicates, substring_duplicates
 from refinery.transforms.dedup.cut_lines import LINES as CUT_LINES_STAGE
-from refinery.transforms.dedup.cut_lines import LineParams, hash_lines
+from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import Key, compute_signatures, no_key, signature_table
+from refinery.transforms.dedup.signatures import Key, no_key
 from refinery.transforms.dedup.substring_duplicates import (
     RUN,
     anchor_batches,
@@ -27,7 +26,6 @@ from refinery.transforms.dedup.substring_duplicates import (
     unpack_runs,
     window_batches,
 )
-from refinery.transforms.dedup.substring_hashes import hash_anchors
 from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.records.record_batch import (
@@ -40,15 +38,13 @@ from refinery.transforms.records.record_batch import (
     header,
 )
 from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
-from refinery.transforms.write.documents import documents_table
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from tests.beam import make_document, run_and_collect
 from tests.sampling import examples
-from tests.transforms.dedup.test_line_duplicates import SIGNATURE, SOURCES, deal, removal_batches, shuffle
+from tests.transforms.cutting_parts import SIGNATURE, SOURCES, Layout, deal, removal_batches, shuffle, write_parts
 from tests.transforms.dedup.test_signatures import split
 
 RANK = RankParams()
-Layout = Sequence[Sequence[Document]]
 Spans = dict[str, list[tuple[int, int]]]  # origin -> begin and end of each span
 
 
@@ -77,30 +73,6 @@ def runs_of(numbers: Sequence[int]) -> list[tuple[int, int]]:
         else:
             runs.append((number, number + 1))
     return runs
-
-
-def write_parts(folder: Path, layout: Layout, group: int = 3) -> list[tuple[str, int]]:
-    """signatures/ parts with lines and anchors, in small row groups, and the documents/ parts beside them."""
-    parts = []
-    for name in ("documents", "signatures"):
-        (folder / name).mkdir(parents=True)
-    for number, docs in enumerate(layout):
-        texts = [doc.text for doc in docs]
-        table = signature_table(
-            ids=[doc.id for doc in docs],
-            ranks=[rank_key(doc, 0, RANK) for doc in docs],
-            sources=[doc.source for doc in docs],
-            domains=[doc.source for doc in docs],
-            sizes=[len(text.encode()) for text in texts],
-            signatures=compute_signatures(texts, SIGNATURE),
-            more={"lines": hash_lines(texts), "anchors": hash_anchors(texts)},
-        )
-        url = f"{folder}/signatures/part-{number}.parquet"
-        pq.write_table(table, url, row_group_size=group, write_page_checksum=True)
-        documents = f"{folder}/documents/part-{number}.parquet"
-        pq.write_table(documents_table(list(docs)), documents, row_group_size=group, write_page_checksum=True)
-        parts.append((url, len(docs)))
-    return parts
 
 
 def found_spans(layout: Layout, batches: Iterable[Batch]) -> Spans:

@@ -2,7 +2,9 @@
 
 import random
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ from refinery.transforms.records.record_batch import (
     header,
 )
 from tests.beam import make_document
-from tests.sampling import one_commit_in_four
+from tests.sampling import one_commit_in_four, sampled
 from tests.transforms.dedup_oracle import (
     brute_force,
     check_conservation,
@@ -56,10 +58,14 @@ def captures(seed: int) -> list[Document]:
     return [replace(d, url=rng.choice(ADDRESSES), meta=rng.choice(dates)) for d in corpus(seed)]
 
 
-@pytest.mark.parametrize("prefer", URLS)
-@pytest.mark.parametrize("more", [{}, {"near": None}, {"exact": False, "near": None}], ids=["all", "exact", "alone"])
-def test_equals_brute_force(tmp_path: Path, prefer: str, more: dict) -> None:
-    docs, params = captures(5), DedupParams(urls=URLS[prefer], **more)
+BESIDE: dict[str, dict[str, Any]] = {"all": {}, "exact": {"near": None}, "alone": {"exact": False, "near": None}}
+
+
+@pytest.mark.parametrize(
+    ("prefer", "beside"), sampled("ways to deduplicate by address", product(URLS, BESIDE), 3, lambda cell: cell)
+)
+def test_equals_brute_force(tmp_path: Path, prefer: str, beside: str) -> None:
+    docs, params = captures(5), DedupParams(urls=URLS[prefer], **BESIDE[beside])
     outcome = deduplicate(tmp_path, layout_of(docs, 4, 1), params, partitions=3)
     assert outcome.verdicts == brute_force(docs, params)
     assert sum(v["reason"] == "url-duplicate" for v in outcome.verdicts.values()) > 30

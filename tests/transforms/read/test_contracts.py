@@ -22,6 +22,7 @@ from tests.transforms.read_fixtures import arc_record, page, warc_record
 TEXTS = [f"Otters keep their favourite stone in a pouch: number {at} {'x' * at}." for at in range(9)]
 ROWS = [{"text": text, "url": f"https://a.example/{at}", "date": 2000 + at} for at, text in enumerate(TEXTS)]
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
+LONG = "otters hold hands " * 2_000  # mebibytes of lines, one of them so long, are hundreds of records, not thousands
 
 
 def table(rows: list[dict[str, object]], **options: int) -> bytes:
@@ -42,7 +43,8 @@ class TestJsonl(ReaderTests):
     reader = JSONL
 
     def files(self) -> Mapping[str, bytes]:
-        return {"a.jsonl": LINES, "b.jsonl": b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n\r\n")}
+        lines = LINES + json.dumps({"text": LONG}).encode() + b"\n"
+        return {"a.jsonl": lines, "b.jsonl": b"\xef\xbb\xbf" + lines.replace(b"\n", b"\r\n\r\n")}
 
 
 class TestParquet(ReaderTests):
@@ -99,7 +101,7 @@ class TestLines(ReaderTests):
     repeats = True
 
     def files(self) -> Mapping[str, bytes]:
-        return {"a.txt": ("\n".join(TEXTS) + "\n").encode()}
+        return {"a.txt": ("\n".join([*TEXTS, LONG]) + "\n").encode()}
 
 
 class TestWarc(ReaderTests):

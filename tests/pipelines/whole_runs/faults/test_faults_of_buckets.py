@@ -15,9 +15,9 @@ from refinery.loader.stream.stream import TokenStream
 from tests.fake_gcs import Call, FakeGcs, Fault, Hook, fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import check_corpus, check_work, command, digests, is_accepted
+from tests.pipelines.whole_runs.bucket_runs import BUCKET, PREFIX, run_in_bucket
 from tests.sampling import sampled
 
-BUCKET, PREFIX = "bucket", "gs://bucket/out"
 ORPHAN = f"out/work/rejects/part-{'0' * 32}.parquet"  # what a killed worker left: a run removes it
 SHORT_DEADLINE = ("shorten_deadline", {"deadline": 1.0})
 
@@ -59,13 +59,7 @@ def gcs() -> Iterator[FakeGcs]:
 @pytest.fixture(scope="module")
 def reference(small: Path, forks: ForkServer, gcs: FakeGcs) -> dict[str, str]:
     """What a run publishes when nothing happens to it."""
-    gcs.clear()
-    done = forks.run(*command(small, PREFIX), environment=gcs.environment)
-    assert done.code == 0, done.err
-    files = gcs.read(BUCKET, "out/")
-    check_corpus(files)
-    check_work(files)
-    return digests(files)
+    return digests(run_in_bucket(forks, gcs, small))
 
 
 def first_attempts(kind: str, fault: Fault, struck: list[Call]) -> Hook:
