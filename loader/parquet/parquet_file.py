@@ -1,7 +1,7 @@
 """A Parquet file opened for reading, whose damage is a FormatError like that of any other file."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
 
@@ -39,6 +39,11 @@ def footer_of(stream: IO[bytes], url: str) -> list[list[Column]]:
         return read_footer(stream)
     except FormatError as error:
         raise FormatError(f"{url}: not a readable Parquet file: {error}") from error
+
+
+def opened(source: Source) -> AbstractContextManager[IO[bytes]]:
+    """The bytes of a source; one that is a stream stays open."""
+    return source.open("rb") if isinstance(source, Path) else nullcontext(source)
 
 
 @contextmanager

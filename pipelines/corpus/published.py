@@ -21,7 +21,7 @@ from refinery.pipelines.corpus.find_rows import Row, Wanted, find_kept
 from refinery.pipelines.corpus.lookup_index import LookupIndex
 from refinery.pipelines.corpus.scan import Say, silent
 from refinery.pipelines.corpus.shard_tokens import corpus_tokenizer, read_row, read_tokens, shard_path, without_ends
-from refinery.pipelines.statistics.published import MAX_BYTES, STATISTICS, Statistics, parse_statistics
+from refinery.pipelines.statistics.published import Statistics, read_statistics
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 Numbers = npt.NDArray[np.int64]
@@ -87,11 +87,8 @@ class PublishedCorpus(Corpus):
         return LookupIndex(self, self._say)
 
     def statistics(self) -> Statistics | None:
-        """What was measured of its documents; None in corpora that have no statistics.json: those of older versions,
-        and adopted ones. Raises FormatError for another file than the manifest lists, or than a run writes."""
-        if not self.lists(STATISTICS):
-            return None
-        return parse_statistics(self.read(STATISTICS, MAX_BYTES), self.store.url(STATISTICS))
+        """What was measured of its documents. As `read_statistics`."""
+        return read_statistics(self)
 
     # --- documents ---
 

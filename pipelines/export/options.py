@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from refinery.loader.format.manifest import Column
@@ -25,6 +27,13 @@ AFTER = ("copies", "sources", "text_bytes", "token_count", "meta", "text", "inpu
 def format_names() -> tuple[str, ...]:
     """The formats of ours: of texts, then that of tokens."""
     return (*export_formats(), TOKENS)
+
+
+@cache
+def _loaded(name: str, folder: Path) -> tuple[ExportFormat, UserCode]:
+    """`load_format`, once in a process: a job asks for every shard, and options that travel to it name the format
+    alone."""
+    return load_format(name, folder, also=(TOKENS,))
 
 
 @dataclass(frozen=True)
@@ -63,12 +72,12 @@ class ExportOptions:
     @property
     def declared(self) -> ExportFormat:
         """The declaration of a format of texts. Raises ValueError as `load_format`."""
-        return load_format(self.format, also=(TOKENS,))[0]
+        return _loaded(self.format, Path.cwd())[0]
 
     @property
     def code(self) -> UserCode:
         """The code of a format of the user's own."""
-        return NO_CODE if self.format == TOKENS else load_format(self.format)[1]
+        return NO_CODE if self.format == TOKENS else _loaded(self.format, Path.cwd())[1]
 
     @property
     def files(self) -> FileOptions:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
-from refinery.loader.format.manifest import RUN, ShardEntry, parse_shard, provenance_schema, shard_name, unseal
+from refinery.loader.format.manifest import ShardEntry, parse_shard, provenance_schema, shard_name
 from refinery.loader.format.takedown import STAGE
 from refinery.loader.parquet.batches import stored_table
 from refinery.loader.storage.open_store import open_store
@@ -48,7 +48,7 @@ def recount_shard(line: bytes, root: str, columns: Sequence[Any], notes: Measure
     """The side-output record of the documents of a shard, as its writer measures them. Memory: its provenance."""
     entry = parse_entry(orjson.loads(line))
     store, schema = open_store(root), provenance_schema(columns)
-    table = stored_table(store, entry.provenance.path, schema.names, schema)
+    table = stored_table(store, entry.provenance.path, exactly=schema)
     own = {column.name: table[column.name].to_pylist() for column in columns}
     facts = zip(*(table[name].to_pylist() for name in ("meta", "copies", "sources")), strict=True)
     metas = [
@@ -108,7 +108,7 @@ def publish_statistics(
 
 def _recipe(corpus: SourceCorpus, recipe_file: str) -> Recipe | None:
     try:
-        run = unseal(corpus.store.read(RUN), corpus.store.url(RUN))
+        run = corpus.run
         return recorded_recipe(corpus.root, run["recipe"], recipe_file)
     except (ValueError, OSError, KeyError):  # FormatError is a ValueError
         return None
