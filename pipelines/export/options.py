@@ -1,9 +1,8 @@
 """What an export is asked for: the format, the fields of a row, how files are compressed and cut."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from refinery.loader.format.manifest import Column
@@ -27,13 +26,6 @@ AFTER = ("copies", "sources", "text_bytes", "token_count", "meta", "text", "inpu
 def format_names() -> tuple[str, ...]:
     """The formats of ours: of texts, then that of tokens."""
     return (*export_formats(), TOKENS)
-
-
-@cache
-def _loaded(name: str, folder: Path) -> tuple[ExportFormat, UserCode]:
-    """`load_format`, once in a process: a job asks for every shard, and options that travel to it name the format
-    alone."""
-    return load_format(name, folder, also=(TOKENS,))
 
 
 @dataclass(frozen=True)
@@ -72,12 +64,21 @@ class ExportOptions:
     @property
     def declared(self) -> ExportFormat:
         """The declaration of a format of texts. Raises ValueError as `load_format`."""
-        return _loaded(self.format, Path.cwd())[0]
+        return self._loaded[0]
 
     @property
     def code(self) -> UserCode:
         """The code of a format of the user's own."""
-        return NO_CODE if self.format == TOKENS else _loaded(self.format, Path.cwd())[1]
+        return NO_CODE if self.format == TOKENS else self._loaded[1]
+
+    @cached_property
+    def _loaded(self) -> tuple[ExportFormat, UserCode]:
+        """The format, loaded once, not for every shard."""
+        return load_format(self.format, also=(TOKENS,))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to workers, which load a format of the user's own by its name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def files(self) -> FileOptions:

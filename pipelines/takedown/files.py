@@ -167,7 +167,7 @@ def count_left(store: Store, files: Iterable[Mapping[str, Any]], request: Reques
     request may ask for."""
     left = 0
     for file in files:
-        for batch in stored_batches(store, file["path"], columns, exactly=REMOVALS_SCHEMA):
+        for batch in stored_batches(store, file["path"], columns, REMOVALS_SCHEMA):
             rows = {name: batch.column(name).to_pylist() for name in columns}
             left += sum(map(bool, request.match(rows)))
     return left

@@ -326,7 +326,7 @@ def test_damaged_files_are_errors_with_a_next_step(tmp_path: Path) -> None:
         with pytest.raises(FormatError, match=r"shard-00000-of-00001.provenance.parquet: not "):
             compare((str(a), str(b)))
     pq.write_table(pq.read_table(a / "train/code" / path.name).drop_columns(["origin"]), path)
-    with pytest.raises(FormatError, match="its columns are not those of the format: .*origin: string"):
+    with pytest.raises(FormatError, match=r"its columns are not those of the format: .*origin: string"):
         compare((str(a), str(b)))
     path.unlink()
     with pytest.raises(FormatError, match="is not there"):
