@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import CorruptObject, FormatError
 from refinery.loader.parquet.pages import Column, Pages, measure_pages
 from refinery.loader.parquet.parquet_file import footer_of, readable
 from refinery.loader.storage.store import Store
@@ -50,6 +50,8 @@ def check_group(
     """The pages of one row group, as `check_pages`."""
     try:
         pages = measure_pages(stream, [each for each in group if columns is None or each.name in columns], MAX_VALUES)
+    except CorruptObject:  # of the bytes as they were read, which names the file
+        raise
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from error
     if (page := pages.largest) > MAX_PAGE:

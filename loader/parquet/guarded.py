@@ -97,7 +97,7 @@ def check_row_group(
     group = metadata.row_group(index)
     spans = []
     for chunk in (group.column(number) for number in range(group.num_columns)):
-        start = min(each for each in (chunk.data_page_offset, chunk.dictionary_page_offset) if each is not None)
+        start = min((each for each in (chunk.data_page_offset, chunk.dictionary_page_offset) if each), default=0)
         spans.append(Column(chunk.path_in_schema.partition(".")[0], start, chunk.total_compressed_size))
     with opened(source) as stream:
         check_group(stream, url, index, spans, columns)

@@ -170,10 +170,8 @@ class OpenedView(OpenedCorpus):
 
     def _of(self, corpus: int, chosen: Iterable[tuple[int, int]]) -> Iterator[ShardEntry]:
         """Shards of a corpus, ascending: a listing at a time."""
-        every, wanted = (
-            as_shards(self.corpora[corpus].manifest.shards),
-            np.array([shard for _, shard in chosen], np.int64),
-        )
+        every = as_shards(self.corpora[corpus].manifest.shards)
+        wanted = np.array([shard for _, shard in chosen], np.int64)
         for run, first in zip(every.runs, every.ends.tolist(), strict=False):
             mine = wanted[(wanted >= first) & (wanted < first + run.shards)] - first
             if len(mine):

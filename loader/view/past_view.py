@@ -88,11 +88,9 @@ class PastView(OpenedView):
                 raise FormatError(f"{now.store.root}: its earlier view has a corpus {link.name!r:.80}, and it has none")
             corpus = now.corpora[places[link.name]]
             digest = now.view.corpora[places[link.name]].manifest_sha256
-            past = (
-                None
-                if digest == link.manifest_sha256
-                else PastCorpus(corpus.store, corpus.manifest, link.manifest_sha256)
-            )
+            past = None
+            if digest != link.manifest_sha256:
+                past = PastCorpus(corpus.store, corpus.manifest, link.manifest_sha256)
             corpora.append(corpus if past is None else corpus.with_manifest(past.manifest))
             self.pasts.append(past)
             self.digests.append(digest)
