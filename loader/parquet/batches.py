@@ -9,7 +9,7 @@ little in any case.
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +45,7 @@ def check_pages(
 
 
 def check_group(
-    stream: BinaryIO, path: str, number: int, group: Sequence[Column], columns: Sequence[str] | None
+    stream: IO[bytes], path: str, number: int, group: Sequence[Column], columns: Sequence[str] | None
 ) -> Pages:
     """The pages of one row group, as `check_pages`."""
     try:
