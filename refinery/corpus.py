@@ -18,19 +18,15 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from refinery.loader.format.manifest import MANIFEST
-from refinery.loader.format.view import is_view
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.kinds import EXPORT, VIEW, kind_of
 from refinery.pipelines.corpus.published import Found, Place, PublishedCorpus
 from refinery.pipelines.corpus.scan import Say, silent
 from refinery.pipelines.corpus.view import CorpusView
-from refinery.pipelines.export.export_format import KIND as EXPORT
 from refinery.pipelines.export.exported import ExportedCorpus
 
 __all__ = ["CorpusView", "Documents", "ExportedCorpus", "Found", "Place", "PublishedCorpus", "open"]
-
-HEAD = 1 << 16  # bytes of a manifest, whose kind stands in the first lines
 
 
 @runtime_checkable
@@ -68,11 +64,7 @@ def open(location: str | PathLike[str], say: Say = silent) -> PublishedCorpus | 
     of its corpora. Raises FormatError for what is none of them, and for a damaged manifest.
     """
     store = open_store(fspath(location))
-    head = b""
-    if store.size(MANIFEST) is not None:
-        head = store.read(MANIFEST, 0, HEAD)
-    if is_view(head):
+    kind = kind_of(store)
+    if kind == VIEW:
         return CorpusView(store, say)
-    if f'"kind": "{EXPORT}"'.encode() in head:
-        return ExportedCorpus(store, say)
-    return PublishedCorpus(store, say)
+    return ExportedCorpus(store, say) if kind == EXPORT else PublishedCorpus(store, say)

@@ -8,8 +8,9 @@ needs numpy and pyarrow alone.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +18,16 @@ import pyarrow as pa
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import Index, IndexedReader
-from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, Manifest, ShardEntry, load_manifest, unseal
+from refinery.loader.format.manifest import RUN, FileEntry, Manifest, ShardEntry, load_manifest, unseal
 from refinery.loader.format.provenance import ADOPTED, provenance_schema
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REMOVALS_SCHEMA
-from refinery.loader.format.shard_files import describe_size, load_index, read_file
+from refinery.loader.format.shard_files import describe_size, differences, load_index, read_file
 from refinery.loader.format.takedown import Takedown
 from refinery.loader.parquet.batches import BATCH_ROWS, stored_table
 from refinery.loader.parquet.guarded import GuardedFile, guarded_parquet
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import Store
+from refinery.loader.storage.store import Store, checksums
 
 MAX_RUN = 1 << 28  # bytes of _run.json: 130 for each input file
 MAX_SMALL = 1 << 30  # bytes of any other file that is read whole, such as a tokenizer
@@ -49,6 +50,17 @@ class Corpus:
         self.sha256 = hashlib.sha256(data).hexdigest()
         self.manifest_bytes = len(data)
 
+    def with_manifest(self, manifest: Manifest) -> Self:
+        """The same files as another manifest describes them: an earlier version, of which some are left."""
+        other = copy(self)
+        other.manifest = manifest
+        return other
+
+    def load(self) -> Self:
+        """Read every listing now: FormatError for one that is missing or invalid. Returns itself."""
+        self.manifest.load()
+        return self
+
     # --- what it is ---
 
     @property
@@ -65,11 +77,6 @@ class Corpus:
     def is_adopted(self) -> bool:
         """Whether another tool wrote its tokens: it has no provenance, no removals and no funnel then."""
         return self.manifest.lane == ADOPTED
-
-    @cached_property
-    def payload(self) -> Mapping[str, Any]:
-        """manifest.json as it is, with sections that this version does not know. Cost: it is read again."""
-        return unseal(self.store.read(MANIFEST), self.store.url(MANIFEST))
 
     @property
     def versions(self) -> Sequence[Takedown]:
@@ -108,13 +115,14 @@ class Corpus:
         if entry.size > most:
             raise FormatError(f"{url}: {entry.size} bytes listed, {most} at most expected")
         data = read_file(self.store, entry)
-        if hashlib.sha256(data).hexdigest() != entry.sha256:
-            raise FormatError(f"{url}: another SHA-256 than the manifest has; refinery verify says more")
+        if told := differences(entry, checksums(data)):
+            raise FormatError(f"{url}: {told}")
         return data
 
-    def parquet(self, path: str) -> AbstractContextManager[GuardedFile]:
-        """A Parquet file of the corpus, whose reads are bounded. Raises as `GuardedFile`."""
-        return guarded_parquet(self.store.open(path), self.store.url(path))
+    def parquet(self, path: str, schema: pa.Schema | None = None) -> AbstractContextManager[GuardedFile]:
+        """A Parquet file of the corpus, whose reads are bounded. schema: all columns that it must have. Raises as
+        `GuardedFile`."""
+        return guarded_parquet(self.store.open(path), self.store.url(path), schema)
 
     @cached_property
     def run(self) -> Mapping[str, Any]:
@@ -141,6 +149,10 @@ class Corpus:
             if split in ("", entry.split) and domain in ("", entry.domain):
                 yield entry
 
+    def index_of(self, entry: ShardEntry) -> Index:
+        """Where the documents of a shard are. Raises as `load_index`."""
+        return load_index(self.store, entry)
+
     @property
     def schema(self) -> pa.Schema:
         """The columns of its provenance files."""
@@ -155,7 +167,7 @@ class Corpus:
         if entry.provenance_file is None:
             raise FormatError(f"{self.root} was adopted from files without provenance: nothing of it can be traced")
         rows = 0
-        with self.parquet(entry.provenance.path) as file:
+        with self.parquet(entry.provenance.path, self.schema) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=columns):
                 rows += batch.num_rows
                 yield batch
@@ -181,10 +193,7 @@ class Corpus:
         self, folder: str, columns: Sequence[str] | None, schema: pa.Schema | None = None
     ) -> Iterator[pa.RecordBatch]:
         for entry in self.files(folder):
-            with self.parquet(entry.path) as file:
-                if schema is not None and not file.schema_arrow.equals(schema):
-                    found = f"columns {file.schema_arrow.names} found, {schema.names} expected"
-                    raise FormatError(f"{self.store.url(entry.path)}: {found}")
+            with self.parquet(entry.path, schema) as file:
                 yield from file.iter_batches(BATCH_ROWS, columns=columns)
 
 

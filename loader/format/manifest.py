@@ -7,7 +7,7 @@ removals are in refinery.loader.format.removals.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import google_crc32c
@@ -82,7 +82,7 @@ class Manifest:
     lane, stages: those that built it, in the order of the funnel. columns: the stages' columns of provenance files.
     shards, files: what it lists, read when it is first needed; files: those that no shard has. listings: the files that
     say so, none in version 1. packed: of its packed rows, if it has them. takedowns: the steps that led from the first
-    version to this one.
+    version to this one. further: sections that this version does not know, such as where the corpus was derived from.
     """
 
     name: str
@@ -102,6 +102,7 @@ class Manifest:
     packed: PackedFormat | None = None
     takedowns: tuple[Takedown, ...] = ()
     listings: tuple[FileEntry, ...] = ()
+    further: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> None:
         """Read every listing now, and raise FormatError for one that is missing or invalid."""
@@ -121,6 +122,10 @@ class Manifest:
     def removals(self) -> tuple[FileEntry, ...]:
         """The removals files, in order of their ids."""
         return tuple(sorted((f for f in self.files if f.path.startswith("removals/")), key=lambda f: f.path))
+
+
+# Sections of manifest.json, of either version.
+KNOWN = {each.name for each in fields(Manifest)} - {"further"} | {"schema_version", "kind", "writer", "domains"}
 
 
 class IsView(FormatError):
@@ -190,6 +195,7 @@ def _manifest(payload: Mapping[str, Any], what: str, source: Listings) -> Manife
         versions=top.inner("versions").value,
         packed=parse_format(top.inner("packed"), special.vocab_size, special.bos_id) if "packed" in payload else None,
         takedowns=parse_takedowns(top),
+        further={name: value for name, value in payload.items() if name not in KNOWN},
     )
 
 

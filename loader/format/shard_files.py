@@ -9,7 +9,7 @@ from refinery.loader.format.entries import FileEntry, ShardEntry
 from refinery.loader.format.indexed import Index, read_index
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.remote_store import RemoteStore
-from refinery.loader.storage.store import Store
+from refinery.loader.storage.store import Checksums, Store, checksums
 
 
 def read_file(store: Store, entry: FileEntry, stop_by: Stop | None = None) -> bytes:
@@ -28,11 +28,18 @@ def read_file(store: Store, entry: FileEntry, stop_by: Stop | None = None) -> by
                 data = store.read(entry.path)
         except FileNotFoundError:
             raise FormatError(f"{url}: missing, {entry.size} bytes expected") from None
-        found = (len(data), f"{google_crc32c.value(data):08x}")
-        if found == (entry.size, entry.crc32c):
+        if (len(data), f"{google_crc32c.value(data):08x}") == (entry.size, entry.crc32c):
             return data
-    raise CorruptShard(
-        f"{url}: {found[0]} bytes, crc32c {found[1]} found, {entry.size} bytes, crc32c {entry.crc32c} expected"
+    raise CorruptShard(f"{url}: {differences(entry, checksums(data))}")
+
+
+def differences(entry: FileEntry, found: Checksums) -> str:
+    """All of size, crc32c and sha256 that differ, as every tool says it; "" where it is the file that is listed."""
+    expected = (entry.size, entry.crc32c, entry.sha256)
+    return "; ".join(
+        f"{name} {have} found, {want} expected"
+        for name, have, want in zip(("size", "crc32c", "sha256"), found, expected, strict=True)
+        if have != want
     )
 
 

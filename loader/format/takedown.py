@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinery.loader.errors import FormatError
 from refinery.loader.format.document_fields import CAME_BACK, TAKEN_OUT, schema_of
 from refinery.loader.format.fields import Fields
 from refinery.loader.format.provenance import PARQUET, ROW_GROUP
@@ -107,9 +106,7 @@ def write_rows(path: Path, table: pa.Table) -> None:
 def read_rows(stream: Any, schema: pa.Schema, what: str, columns: Sequence[str] | None = None) -> Batches:
     """The rows of a listing, of which these columns (all), in batches of bounded size: whoever wrote it, a page cannot
     stand for more. Raises FormatError, naming `what`, for a file of another schema, and as `bounded_parquet`."""
-    with bounded_parquet(stream, what, columns, schema) as (found, batches):
-        if not found.equals(schema):
-            raise FormatError(f"{what}: columns {found.names} found, {schema.names} expected")
+    with bounded_parquet(stream, what, columns, exactly=schema) as (_, batches):
         yield from batches
 
 

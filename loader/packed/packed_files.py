@@ -12,6 +12,7 @@ from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, parse_blocks
 from refinery.loader.format.manifest import FileEntry
 from refinery.loader.format.packed import COUNTS, PLACES, STRUCTURE, PackedFormat
 from refinery.loader.format.shard_files import describe_size
+from refinery.loader.parquet.pages import TAIL
 from refinery.loader.parquet.parquet_file import Source
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.remote_bytes import RemoteBytes, RemoteFileStream
@@ -19,7 +20,6 @@ from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 
-TAIL = 8  # bytes at a Parquet file's end: length of the footer, magic
 BUFFER = 1 << 16  # of a remote file's stream: more than a footer, less than a column
 
 

@@ -29,6 +29,7 @@ from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import OrderParams
 from refinery.loader.packed.decoded_cache import DecodedCache, DecodedGroup, DecodedParams
 from refinery.loader.packed.packed_files import check_counts, group_spans, open_files
+from refinery.loader.parquet.guarded import check_footer_size, check_row_group
 from refinery.loader.parquet.parquet_file import parquet
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import ReadCounters
@@ -36,6 +37,7 @@ from refinery.loader.storage.store import Store
 from refinery.loader.tokens.token_source import TokenRanges
 
 MOST_MAPPED = 4096  # row groups of the cache on disk: address space, not memory
+FOOTER_EACH = 1 << 16  # bytes of a footer for each row group at most; ours have 2,000
 FOOTERS = 8  # remote files whose footers are read at once
 # 32 blocks of a row group each are shuffled together; a block touches two groups where files end inside one.
 PACKED_ORDER = OrderParams(lanes=8, window=4)
@@ -126,8 +128,10 @@ class PackedSource:
     def _check_footer(self, number: int) -> list[tuple[int, int]]:
         """Where its row groups are."""
         entry = self._files[number].bin
-        url = self._store.url(entry.path)
-        with parquet(self._open.footer(number), url) as file:
+        url, source = self._store.url(entry.path), self._open.footer(number)
+        groups = -(-(entry.rows or 0) // self._layout.group_rows)
+        check_footer_size(source, entry.size, FOOTER_EACH * (1 + groups), url)
+        with parquet(source, url) as file:
             check_columns(file.schema_arrow, self._layout, url)
             check_counts(file.metadata, self._layout, url)
             most, rows = self._layout.group_rows, file.metadata.num_rows
@@ -259,10 +263,11 @@ class PackedSource:
 
     def _decode(self, number: int, index: int) -> DecodedGroup:
         layout, url = self._layout, self._store.url(self._files[number].bin.path)
-        with parquet(self._open.rows(number, *self._spans[number][index]), url) as file:
-            table = file.read_row_group(
-                index, columns=row_columns(file.schema_arrow), use_threads=not self._open.is_remote
-            )
+        source = self._open.rows(number, *self._spans[number][index])
+        with parquet(source, url) as file:
+            names = row_columns(file.schema_arrow)
+            check_row_group(file.metadata, source, url, index, names)
+            table = file.read_row_group(index, columns=names, use_threads=not self._open.is_remote)
         rows = parse_rows(table, layout, url, index * layout.group_rows)
         tokens = np.full((len(rows), layout.length + 1), layout.pad_id or 0, self._dtype)
         tokens[:, :-1] = rows.input_ids

@@ -9,14 +9,14 @@ little in any case.
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import CorruptObject, FormatError
 from refinery.loader.parquet.pages import Column, Pages, measure_pages
 from refinery.loader.parquet.parquet_file import footer_of, readable
 from refinery.loader.storage.store import Store
@@ -31,21 +31,27 @@ EXPANSION = 64  # bytes in memory for a byte of a file that is held as a whole, 
 Batches = Iterator[pa.RecordBatch]
 
 
-def check_pages(stream: BinaryIO, path: str, columns: Sequence[str] | None = None) -> list[Pages]:
-    """The pages of each row group, of these columns (all), inflated. Raises FormatError for pages above MAX_PAGE,
-    columns of too many values and damage. Cost: a read of 512 bytes a page."""
-    groups = footer_of(stream, path)
+def check_pages(
+    stream: BinaryIO, path: str, columns: Sequence[str] | None = None, groups: Sequence[Sequence[Column]] | None = None
+) -> list[Pages]:
+    """The pages of each row group, of these columns (all), inflated. groups: of the footer, where it was read.
+
+    Raises FormatError for pages above MAX_PAGE, columns of too many values and damage. Cost: 512 bytes read of a page.
+    """
+    groups = footer_of(stream, path) if groups is None else groups
     found = [check_group(stream, path, number, group, columns) for number, group in enumerate(groups)]
     stream.seek(0)
     return found
 
 
 def check_group(
-    stream: BinaryIO, path: str, number: int, group: Sequence[Column], columns: Sequence[str] | None
+    stream: IO[bytes], path: str, number: int, group: Sequence[Column], columns: Sequence[str] | None
 ) -> Pages:
     """The pages of one row group, as `check_pages`."""
     try:
         pages = measure_pages(stream, [each for each in group if columns is None or each.name in columns], MAX_VALUES)
+    except CorruptObject:  # of the bytes as they were read, which names the file
+        raise
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from error
     if (page := pages.largest) > MAX_PAGE:
@@ -60,21 +66,25 @@ def bounded_parquet(
     columns: Sequence[str] | None = None,
     schema: pa.Schema | None = None,
     rows: NDArray[np.int64] | None = None,
+    exactly: pa.Schema | None = None,
 ) -> Iterator[tuple[pa.Schema, Batches]]:
     """The schema of a file, and the batches of these columns (all) in order, of BATCH_ROWS rows at most.
 
     schema: types that columns must have which are read and are in it. rows: ascending numbers of the rows that are
-    wanted alone; row groups without any are not read.
+    wanted alone; row groups without any are not read. exactly: all columns that the file must have.
 
     Raises FormatError for a column that is missing or of another type, as `check_pages` does, and for damage. Memory:
     MAX_BATCH, and a page of each column.
     """
-    pages = check_pages(stream, path, columns)
+    groups = footer_of(stream, path)
+    stream.seek(0)
     with readable(path):
         file = pq.ParquetFile(stream, page_checksum_verification=True)
     with file:
-        check_count(file, path, len(pages))
+        check_count(file, path, len(groups))
+        check_schema(file.schema_arrow, path, exactly)
         check_columns(file.schema_arrow, path, columns, schema)
+        pages = check_pages(stream, path, columns, groups)
         _rows_by_width(file.schema_arrow, path, columns)
         yield file.schema_arrow, _batches(file, path, pages, columns, rows)
 
@@ -94,6 +104,18 @@ def check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, sc
         if schema is not None and name in schema.names and found.field(name).type != schema.field(name).type:
             wanted = schema.field(name).type
             raise FormatError(f"{path}: column {name!r} of type {found.field(name).type} found, {wanted} expected")
+
+
+def check_schema(found: pa.Schema, path: str, schema: pa.Schema | None) -> None:
+    """Raise FormatError for other columns than those of `schema`, in name, type, order or whether they have nulls."""
+    if schema is not None and not found.equals(schema):
+        there, wanted = (
+            {f"{each.name}: {each.type}{'' if each.nullable else ', no null'}" for each in fields}
+            for fields in (found, schema)
+        )
+        told = (sorted(there - wanted), sorted(wanted - there)) if there != wanted else (found.names, schema.names)
+        said = f"{path}: its columns are not those of the format: {told[0]} found, {told[1]} expected"
+        raise FormatError(said.replace("\n", " ")[:1000])
 
 
 def _rows_by_width(found: pa.Schema, path: str, columns: Sequence[str] | None) -> int:
@@ -158,11 +180,12 @@ def bounded_table(
     columns: Sequence[str] | None = None,
     schema: pa.Schema | None = None,
     rows: NDArray[np.int64] | None = None,
+    exactly: pa.Schema | None = None,
 ) -> pa.Table:
     """Those columns and rows of a file as a table. Arguments and errors of `bounded_parquet`; FormatError, too, where
     they take more memory than MAX_BATCH and EXPANSION times the file's size, which is the bound."""
     size = stream.seek(0, io.SEEK_END)
-    with bounded_parquet(stream, path, columns, schema, rows) as (found, batches):
+    with bounded_parquet(stream, path, columns, schema, rows, exactly) as (found, batches):
         held = list(within_memory(batches, path, size))
         table = pa.Table.from_batches(held) if held else found.empty_table()
         return table if columns is None else table.select(list(columns))
@@ -185,10 +208,11 @@ def stored_table(
     columns: Sequence[str] | None = None,
     schema: pa.Schema | None = None,
     rows: NDArray[np.int64] | None = None,
+    exactly: pa.Schema | None = None,
 ) -> pa.Table:
     """`bounded_table` of a stored file."""
     with store.open(path) as stream:
-        return bounded_table(stream, store.url(path), columns, schema, rows)
+        return bounded_table(stream, store.url(path), columns, schema, rows, exactly)
 
 
 def stored_batches(
@@ -197,7 +221,9 @@ def stored_batches(
     columns: Sequence[str] | None = None,
     schema: pa.Schema | None = None,
     rows: NDArray[np.int64] | None = None,
+    exactly: pa.Schema | None = None,
 ) -> Batches:
     """The batches of `bounded_parquet` of a stored file."""
-    with store.open(path) as stream, bounded_parquet(stream, store.url(path), columns, schema, rows) as (_, batches):
+    url = store.url(path)
+    with store.open(path) as stream, bounded_parquet(stream, url, columns, schema, rows, exactly) as (_, batches):
         yield from batches

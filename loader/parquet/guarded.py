@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from refinery.loader.errors import FormatError
 from refinery.loader.parquet.batches import (
     BATCH_ROWS,
     Batches,
@@ -17,20 +18,22 @@ from refinery.loader.parquet.batches import (
     check_columns,
     check_count,
     check_group,
+    check_schema,
     within_memory,
 )
-from refinery.loader.parquet.pages import Pages
-from refinery.loader.parquet.parquet_file import footer_of, readable
+from refinery.loader.parquet.pages import TAIL, Column, Pages, footer_bytes
+from refinery.loader.parquet.parquet_file import Source, footer_of, opened, readable
 
 
 class GuardedFile(pq.ParquetFile):
     """A Parquet file whose row groups are looked at before they are read, as in `bounded_parquet`.
 
     Methods raise FormatError, which names the file, for pages, values and tables beyond the limits of batches.py, for
-    columns that are not there, and for damage. Cost: a read of 512 bytes for each page that is read.
+    columns that are not there, and for damage. schema: all columns that the file must have. Cost: a read of 512 bytes
+    for each page that is read.
     """
 
-    def __init__(self, stream: BinaryIO, url: str) -> None:
+    def __init__(self, stream: BinaryIO, url: str, schema: pa.Schema | None = None) -> None:
         self._stream, self._url = stream, url
         self._columns = footer_of(stream, url)
         self._size = stream.seek(0, 2)
@@ -39,6 +42,7 @@ class GuardedFile(pq.ParquetFile):
         with readable(url):
             super().__init__(stream, page_checksum_verification=True)
         check_count(self, url, len(self._columns))
+        check_schema(self.schema_arrow, url, schema)
 
     def read_row_group(
         self, i: int, columns: Sequence[str] | None = None, use_threads: bool = False, **options: Any
@@ -84,8 +88,35 @@ class GuardedFile(pq.ParquetFile):
         return self._pages[key]
 
 
+def check_row_group(
+    metadata: pq.FileMetaData, source: Source, url: str, index: int, columns: Sequence[str] | None = None
+) -> None:
+    """Raise FormatError for pages and columns of a row group beyond the limits of batches.py, before somebody reads it
+    as pyarrow does: whose columns are numbers then takes no more than MAX_VALUES of them. metadata: of a footer that
+    `check_footer_size` has passed. Cost: 512 bytes read of a page."""
+    group = metadata.row_group(index)
+    spans = []
+    for chunk in (group.column(number) for number in range(group.num_columns)):
+        start = min((each for each in (chunk.data_page_offset, chunk.dictionary_page_offset) if each), default=0)
+        spans.append(Column(chunk.path_in_schema.partition(".")[0], start, chunk.total_compressed_size))
+    with opened(source) as stream:
+        check_group(stream, url, index, spans, columns)
+
+
+def check_footer_size(source: Source, size: int, most: int, url: str) -> None:
+    """Raise FormatError for a footer of more than `most` bytes, which takes a hundred times as much when it is parsed.
+    size: of the file."""
+    with opened(source) as stream:
+        stream.seek(max(0, size - TAIL))
+        found = footer_bytes(stream.read(TAIL))
+        stream.seek(0)
+    if found > most:
+        raise FormatError(f"{url}: a footer of {found:,} bytes, {most:,} or less expected")
+
+
 @contextmanager
-def guarded_parquet(stream: BinaryIO, url: str) -> Iterator[GuardedFile]:
-    """A stored file as a GuardedFile; the stream is closed at the end. Raises as it does."""
-    with stream, readable(url), GuardedFile(stream, url) as file:
+def guarded_parquet(stream: BinaryIO, url: str, schema: pa.Schema | None = None) -> Iterator[GuardedFile]:
+    """A stored file as a GuardedFile; the stream is closed at the end. Raises as it does, and FormatError for values
+    that cannot be used, such as text that is no UTF-8."""
+    with stream, readable(url), GuardedFile(stream, url, schema) as file:
         yield file

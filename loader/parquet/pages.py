@@ -14,10 +14,11 @@ from typing import Any, Protocol
 from refinery.loader.errors import FormatError
 
 MAGIC = b"PAR1"
+TAIL = 8  # bytes at a file's end: length of the footer, magic
 HEADERS = 1 << 9, 1 << 16  # bytes read for a page's header; some hold long values, as statistics
 MAX_FOOTER = 1 << 27
 MAX_PAGES = 100_000  # of a column in a row group
-MAX_ITEMS = 1_000_000  # of a list: Arrow takes no longer ones
+MAX_ITEMS = 1_000_000  # of all lists of a footer: each may take 250 bytes in memory; our files have 160 a row group
 MAX_DEPTH = 12
 
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
@@ -76,7 +77,7 @@ def footer_bytes(tail: bytes) -> int:
 def read_footer(file: Seekable) -> list[list[Column]]:
     """The columns of each row group. Raises FormatError, and what the storage raises. Cost: a pass over the footer."""
     end = file.seek(0, io.SEEK_END)
-    size = footer_bytes(_read(file, max(end - 8, 0), 8))
+    size = footer_bytes(_read(file, max(end - TAIL, 0), TAIL))
     if not 0 < size <= end:
         raise FormatError("no footer of Parquet")
     try:
@@ -172,6 +173,7 @@ class _Thrift:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
+        self.items_left = MAX_ITEMS
 
     def byte(self) -> int:
         self.at += 1
@@ -229,8 +231,9 @@ class _Thrift:
         head = self.byte()
         kept = []
         count = head >> 4 if head >> 4 < 15 else self.varint()
-        if count > MAX_ITEMS:
-            raise IndexError(f"a list of {count}")
+        self.items_left -= count
+        if self.items_left < 0:
+            raise IndexError(f"lists of more than {MAX_ITEMS} items")
         for _ in range(count):
             if head & 15 in (_TRUE, _FALSE):
                 item: Any = self.byte()  # a byte each, in a list

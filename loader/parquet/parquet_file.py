@@ -1,14 +1,14 @@
 """A Parquet file opened for reading, whose damage is a FormatError like that of any other file."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import CorruptObject, FormatError
 from refinery.loader.parquet.pages import Column, read_footer
 from refinery.loader.storage.fetch import FetchError
 from refinery.loader.storage.store import StorageError
@@ -37,8 +37,15 @@ def footer_of(stream: IO[bytes], url: str) -> list[list[Column]]:
     """The columns of each row group. Raises FormatError, which names the file."""
     try:
         return read_footer(stream)
+    except CorruptObject:  # of the bytes as they were read, which names the file
+        raise
     except FormatError as error:
         raise FormatError(f"{url}: not a readable Parquet file: {error}") from error
+
+
+def opened(source: Source) -> AbstractContextManager[IO[bytes]]:
+    """The bytes of a source; one that is a stream stays open."""
+    return source.open("rb") if isinstance(source, Path) else nullcontext(source)
 
 
 @contextmanager

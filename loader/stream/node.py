@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from refinery.loader.arguments import of_kind, whole
-from refinery.loader.format.manifest import ShardEntry, load_manifest
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
@@ -73,15 +74,15 @@ class NodeStream:
         self._store = open_store(prefix)
         if isinstance(self._store, RemoteStore) and remote is not None:
             self._store.params = remote.fetch
-        manifest, data = load_manifest(self._store)
-        entries = [entry for entry in manifest.shards if entry.split == split and entry.tokens]
+        corpus = Corpus(self._store)
+        entries = [entry for entry in corpus.manifest.shards if entry.split == split and entry.tokens]
         if not entries:
             raise ValueError(f"split: {split!r} given, which has no tokens")
         names = node_shards((entry.bin.path for entry in entries), node, count)
         known = {entry.bin.path: entry for entry in entries}
         self.shards: tuple[ShardEntry, ...] = tuple(known[name] for name in names)
         self.node, self.seed, self.rounds, self.plateau = node, seed, rounds, plateau
-        self._corpus = hashlib.sha256(data).hexdigest()
+        self._corpus = corpus.sha256
         self._options = {"split": split, "remote": remote, **options}
         self._rotation = RotateOnPlateau(names, plateau or PLATEAU)
         self._stream: TokenStream | None = self._open(self._rotation)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.indexed import Index
-from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, ShardEntry, load_manifest
+from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, ShardEntry
 from refinery.loader.format.selection import SELECTION, Selection
 from refinery.loader.format.shard_files import load_index, read_file
 from refinery.loader.format.shard_list import as_shards
@@ -38,29 +39,28 @@ from refinery.loader.view.selected_domain import SelectedDomain
 IN_MEMORY = 64 << 20  # bytes of a remote selection that are not put into a file
 
 
-def open_corpora(view: View, root: str, params: RemoteParams | None = None) -> list[tuple[Store, Manifest]]:
+def open_corpora(view: View, root: str, params: RemoteParams | None = None) -> list[Corpus]:
     """The corpora of the view at `root`. Raises FormatError for one that is missing or another, or has other tokens."""
-    found: list[tuple[Store, Manifest]] = []
+    found: list[Corpus] = []
     for link in view.corpora:
         where = resolve(link.location, root)
         store = open_store(where)
         if isinstance(store, RemoteStore) and params is not None:
             store.params = params.fetch
         try:
-            manifest, data = load_manifest(store)
+            corpus = Corpus(store)
         except FormatError as error:
             raise FormatError(
                 f"{root}: its corpus {link.name!r} cannot be read: {error}. A view names corpora by place: put it "
                 "back, or make the view again with `refinery mix`"
             ) from None
-        digest = hashlib.sha256(data).hexdigest()
-        if digest != link.manifest_sha256:
+        if corpus.sha256 != link.manifest_sha256:
             raise FormatError(
-                f"{where}: its {MANIFEST} has sha256 {digest}, {link.manifest_sha256} expected by the view {root}: "
-                "another corpus, or another version; make the view again with `refinery mix`"
+                f"{where}: its {MANIFEST} has sha256 {corpus.sha256}, {link.manifest_sha256} expected by the view "
+                f"{root}: another corpus, or another version; make the view again with `refinery mix`"
             )
-        found.append((store, manifest))
-    check_same_tokens([manifest for _, manifest in found], [link.name for link in view.corpora])
+        found.append(corpus)
+    check_same_tokens([corpus.manifest for corpus in found], [link.name for link in view.corpora])
     return found
 
 
@@ -129,12 +129,12 @@ class OpenedView(OpenedCorpus):
         self._settle(store, view, sha256, open_corpora(view, store.root, remote), remote)
 
     def _settle(
-        self, store: Store, view: View, sha256: str, corpora: list[tuple[Store, Manifest]], remote: RemoteParams | None
+        self, store: Store, view: View, sha256: str, corpora: list[Corpus], remote: RemoteParams | None
     ) -> None:
         self.store, self.view, self.sha256, self.corpora = store, view, sha256, corpora
-        self.tokenizer_store, first = self.corpora[0]
+        self.tokenizer_store, first = self.corpora[0].store, self.corpora[0].manifest
         self.selection = None if self.view.selection is None else load_selection(self.view, store, remote)
-        manifests = [manifest for _, manifest in self.corpora]
+        manifests = [corpus.manifest for corpus in self.corpora]
         if self.selection is None:
             self.segments = whole_segments(self.view, manifests)
         else:
@@ -155,7 +155,7 @@ class OpenedView(OpenedCorpus):
 
     @property
     def is_remote(self) -> bool:
-        return any(isinstance(store, RemoteStore) for store, _ in self.corpora)
+        return any(isinstance(corpus.store, RemoteStore) for corpus in self.corpora)
 
     def choose(self, split: str, names: Sequence[str] | None) -> Sequence[ShardEntry]:
         if names is not None:
@@ -170,7 +170,8 @@ class OpenedView(OpenedCorpus):
 
     def _of(self, corpus: int, chosen: Iterable[tuple[int, int]]) -> Iterator[ShardEntry]:
         """Shards of a corpus, ascending: a listing at a time."""
-        every, wanted = as_shards(self.corpora[corpus][1].shards), np.array([shard for _, shard in chosen], np.int64)
+        every = as_shards(self.corpora[corpus].manifest.shards)
+        wanted = np.array([shard for _, shard in chosen], np.int64)
         for run, first in zip(every.runs, every.ends.tolist(), strict=False):
             mine = wanted[(wanted >= first) & (wanted < first + run.shards)] - first
             if len(mine):
@@ -224,7 +225,7 @@ class OpenedView(OpenedCorpus):
         return f"{self.view.corpora[self._chosen[number][0]].name}/{entry.bin.path}"
 
     def place(self, number: int) -> Store:
-        return self.corpora[self._chosen[number][0]][0]
+        return self.corpora[self._chosen[number][0]].store
 
     def index_loader(self, shards: Sequence[ShardEntry], stop: Stop) -> Callable[[int], Index]:
         stores = [self.place(number) for number in range(len(shards))]
@@ -247,7 +248,7 @@ class OpenedView(OpenedCorpus):
         order = {corpus: i for i, corpus in enumerate(members)}
         sources = [
             open_token_source(
-                self.corpora[corpus][0], some, self.manifest.dtype,
+                self.corpora[corpus].store, some, self.manifest.dtype,
                 corpus=self._digest(corpus), params=remote, counters=counters,
             )
             for corpus, some in members.items()
@@ -261,8 +262,8 @@ class OpenedView(OpenedCorpus):
         return self.view.corpora[corpus].manifest_sha256
 
     def close(self) -> None:
-        for store, _ in self.corpora:
-            store.close()
+        for corpus in self.corpora:
+            corpus.store.close()
 
 
 def mix_params_of(mixing: Mapping[str, Any], what: str) -> MixParams:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import Index
 from refinery.loader.format.manifest import SPLITS, Manifest, ShardEntry, unseal
@@ -79,16 +80,18 @@ class PastView(OpenedView):
         if (found := hashlib.sha256(data).hexdigest()) != version:
             raise FormatError(f"{store.root}: its manifest has sha256 {found}, {version} expected: damaged")
         places = {link.name: number for number, link in enumerate(now.view.corpora)}
-        corpora: list[tuple[Store, Manifest]] = []
+        corpora: list[Corpus] = []
         self.pasts: list[PastCorpus | None] = []
         self.digests: list[str] = []
         for link in view.corpora:
             if link.name not in places:
                 raise FormatError(f"{now.store.root}: its earlier view has a corpus {link.name!r:.80}, and it has none")
-            where, manifest = now.corpora[places[link.name]]
+            corpus = now.corpora[places[link.name]]
             digest = now.view.corpora[places[link.name]].manifest_sha256
-            past = None if digest == link.manifest_sha256 else PastCorpus(where, manifest, link.manifest_sha256)
-            corpora.append((where, manifest if past is None else past.manifest))
+            past = None
+            if digest != link.manifest_sha256:
+                past = PastCorpus(corpus.store, corpus.manifest, link.manifest_sha256)
+            corpora.append(corpus if past is None else corpus.with_manifest(past.manifest))
             self.pasts.append(past)
             self.digests.append(digest)
         self._settle(store, view, version, corpora, remote)
@@ -115,7 +118,7 @@ class PastView(OpenedView):
         """The index that a shard had. Raises as `load_index`."""
         at = self._place(number)
         corpus, shard = self._chosen[number]
-        store, manifest = self.corpora[corpus]
+        store, manifest = self.corpora[corpus].store, self.corpora[corpus].manifest
         return load_index(store, manifest.shards[shard], stop) if at is None else at[0].index(at[1], stop)
 
     def document(self, number: int, row: int) -> int:

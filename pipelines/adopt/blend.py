@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from refinery.loader.format.manifest import SPLITS, read_manifest
-from refinery.loader.storage.open_store import open_store
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import SPLITS
 
 
 def blend(prefix: str, split: str = "train", weights: Mapping[str, float] | None = None) -> list[str]:
@@ -19,8 +19,8 @@ def blend(prefix: str, split: str = "train", weights: Mapping[str, float] | None
     """
     if split not in SPLITS:
         raise ValueError(f"--split: {split!r} given, {' or '.join(SPLITS)} is allowed")
-    store = open_store(prefix)
-    shards = [shard for shard in read_manifest(store).shards if shard.split == split and shard.tokens]
+    corpus = Corpus(prefix)
+    shards = [shard for shard in corpus.entries(split) if shard.tokens]
     if not shards:
         raise ValueError(f"--split: {split} given, but {prefix} has no tokens in it")
     totals: dict[str, int] = defaultdict(int)
@@ -33,7 +33,7 @@ def blend(prefix: str, split: str = "train", weights: Mapping[str, float] | None
     words = []
     for shard in sorted(shards, key=lambda shard: shard.bin.path):
         weight = weights[shard.domain] * shard.tokens / totals[shard.domain] if weights else shard.tokens
-        words += [f"{weight:.12g}", store.url(shard.bin.path).removesuffix(".bin")]
+        words += [f"{weight:.12g}", corpus.store.url(shard.bin.path).removesuffix(".bin")]
     return words
 
 

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import IndexedWriter, dtype_for
-from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest, shard_name, unseal
+from refinery.loader.format.manifest import MANIFEST, Manifest, shard_name
 from refinery.loader.format.provenance import PARQUET
 from refinery.loader.parquet.guarded import GuardedFile, guarded_parquet
 from refinery.loader.storage.full_disk import scratch_folder
@@ -26,7 +27,7 @@ from refinery.pipelines.adopt.find_pairs import Pair, place_of
 from refinery.pipelines.adopt.rejoin_rows import PROVENANCE, write_shard
 from refinery.pipelines.checks.file_checks import check_file
 from refinery.pipelines.checks.verify_export import file_entry
-from refinery.pipelines.export.export_format import KIND
+from refinery.pipelines.export.export_manifest import holds_export, read_export
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
 
@@ -67,10 +68,8 @@ def export_megatron(
     if tokenizer:
         known, made = _foreign(store, tokenizer, absent, target.rpartition("/")[2])
     else:
-        data, what = store.read(MANIFEST), store.url(MANIFEST)
-        payload = unseal(data, what)
-        is_export = payload.get("kind") == KIND
-        known, made = _documents(store, payload) if is_export else _packed_rows(store, read_manifest(store))
+        of_documents = holds_export(store)
+        known, made = _documents(store, read_export(store)[0]) if of_documents else _packed_rows(Corpus(store))
     pairs: list[Pair] = []
     extra: list[dict[str, Any]] = []
     for place, write in made:
@@ -87,7 +86,8 @@ def export_megatron(
     return adopt_pairs(out, pairs, [pair.name for pair in pairs], known, say, extra)
 
 
-def _packed_rows(store: Store, manifest: Manifest) -> tuple[Known, Made]:
+def _packed_rows(corpus: Corpus) -> tuple[Known, Made]:
+    store, manifest = corpus.store, corpus.manifest
     if manifest.packed is None:
         raise ValueError(f"{store.root}: no packed rows there; its shards are .bin and .idx already")
     try:
@@ -95,18 +95,14 @@ def _packed_rows(store: Store, manifest: Manifest) -> tuple[Known, Made]:
     except (KeyError, TypeError, ValueError):
         raise FormatError(f"{store.root}: recipe.shards.seed expected, which decides the order of documents") from None
     own = manifest.tokenizer
-    files = {entry.path: entry for entry in manifest.files}
-    if own.path not in files:
-        raise FormatError(f"{store.root}: {own.path} is not listed in {MANIFEST}")
-    for failure in check_file(store, files[own.path]):
-        raise FormatError(failure)
+    data = corpus.read(own.path)
 
     def made() -> Made:
         for shard in manifest.shards:
             place = shard.split, shard.domain, shard.index, shard.count
             yield place, partial(write_shard, store, manifest, shard, seed)
 
-    return Known(own.path, store.read(own.path), own.bos_id, own.eos_id, manifest.name), made()
+    return Known(own.path, data, own.bos_id, own.eos_id, manifest.name), made()
 
 
 def _documents(store: Store, payload: Mapping[str, Any]) -> tuple[Known, Made]:

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry, read_manifest
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.parquet.batches import stored_table
-from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.adopt.document_ends import DocumentEnds
 from refinery.pipelines.checks.file_checks import check_file, collect
@@ -43,12 +42,8 @@ def verify_adopted(prefix: str, work: Work | None = None) -> AdoptedReport:
 
 
 def _check(report: AdoptedReport, work: Work) -> Iterator[str]:
-    store = open_store(report.prefix)
-    try:
-        manifest = read_manifest(store)
-    except FormatError as error:
-        yield str(error)
-        return
+    corpus = Corpus(report.prefix)
+    store, manifest = corpus.store, corpus.manifest
     report.shards, report.bytes = len(manifest.shards), sum(entry.size for entry in manifest.all_files)
     work.expect(report.bytes)
     yield from collect("tokenizer", _check_files(store, manifest))

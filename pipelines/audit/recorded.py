@@ -9,7 +9,7 @@ from typing import Any
 
 from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import RUN, FileEntry, Manifest, unseal
+from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.storage.store import Store, size_and_crc32c
 from refinery.pipelines.inputs_read.published import INPUTS, parse_inputs
@@ -70,18 +70,14 @@ class AuditedRun:
         self.store, self.manifest, self.digest = self.corpus.store, self.corpus.manifest, self.corpus.sha256
         if self.corpus.is_adopted:
             raise ValueError(f"{self.asked.prefix} was adopted from files of another tool: nobody recorded its inputs")
-        self.run = unseal(read_file(self.store, self._listed(RUN)), self.store.url(RUN))
+        if not self.corpus.lists(RUN):
+            raise FormatError(f"{self.asked.prefix}: {RUN} is not in the manifest, so its inputs are not known")
+        self.run = self.corpus.run
         for what, ours in (("recipe", self.manifest.recipe), ("fingerprint", self.manifest.fingerprint)):
             if self.run.get(what) != ours:
                 raise FormatError(f"{self.store.url(RUN)}: another {what} than in the manifest")
         self.recipe = self._load()
         self.differs = tuple(self._differences())
-
-    def _listed(self, path: str) -> FileEntry:
-        entry = next((file for file in self.manifest.files if file.path == path), None)
-        if entry is None:
-            raise FormatError(f"{self.asked.prefix}: {path} is not in the manifest, so its inputs are not known")
-        return entry
 
     def _load(self) -> Recipe:
         """The recipe, with the corpus' own tokenizer and the files of `settings`."""

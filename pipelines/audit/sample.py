@@ -9,13 +9,14 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.loader.format.takedown import REMOVED_SCHEMA, REPLACED
-from refinery.loader.parquet.guarded import GuardedFile
+from refinery.loader.parquet.batches import check_columns
+from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.store import Store
-from refinery.pipelines.corpus.find_rows import damage_named
 from refinery.pipelines.corpus.shard_tokens import shard_path
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.safe_text import printable
@@ -72,16 +73,16 @@ def chosen_rows(
 ) -> tuple[list[Row], dict[str, int]]:
     """The chosen rows of a file, with its kind and shard; and of sources with a target the last slice that is kept.
 
-    Ids are hexadecimal. Memory: a row group. Raises OSError for a file that cannot be read.
+    Ids are hexadecimal. Memory: a row group. Raises as `GuardedFile`.
     """
     schema = {**ROWS, KEPT: provenance_schema(manifest.columns)}[file.kind]
     rows: list[Row] = []
     slices: dict[str, int] = {}
-    with damage_named(store.url(file.path)), store.open(file.path) as stream:
-        parquet = GuardedFile(stream, store.url(file.path))
-        check_columns(parquet.schema_arrow, schema)
+    url, exactly = store.url(file.path), None if file.kind in (REJECTED, DEAD) else schema
+    with guarded_parquet(store.open(file.path), url, exactly) as parquet:
+        check_columns(parquet.schema_arrow, url, schema.names, schema)
         for group in range(parquet.num_row_groups):
-            keys = without_nulls(parquet.read_row_group(group, columns=["source", "origin"], use_threads=False))
+            keys = without_nulls(parquet.read_row_group(group, columns=["source", "origin"], use_threads=False), url)
             pairs = zip(keys["source"].to_pylist(), keys["origin"].to_pylist(), strict=True)
             places = [place for place, pair in enumerate(pairs) if sample.has(*pair)]
             if file.kind == KEPT and targets:
@@ -94,7 +95,7 @@ def chosen_rows(
                 places = sorted({*places, *(place for place, error in enumerate(errors) if error == POISON)})
             if places:
                 table = parquet.read_row_group(group, columns=schema.names, use_threads=False).take(places)
-                without_nulls(table.select([each.name for each in schema if not each.nullable]))
+                without_nulls(table.select([each.name for each in schema if not each.nullable]), url)
                 for row in table.to_pylist():
                     if file.kind == TAKEN and row["why"] == REPLACED:  # it went from a shard into removals/
                         continue
@@ -103,18 +104,11 @@ def chosen_rows(
     return rows, slices
 
 
-def check_columns(found: pa.Schema, expected: pa.Schema) -> None:
-    """Raise LookupError for a column that is missing, or of another type."""
-    for each in expected:
-        if each.name not in found.names or found.field(each.name).type != each.type:
-            raise LookupError(f"no column {each.name} of type {each.type}")
-
-
-def without_nulls(table: pa.Table) -> pa.Table:
-    """The table. Raises LookupError where a column of it has nulls."""
+def without_nulls(table: pa.Table, url: str) -> pa.Table:
+    """The table. Raises FormatError where a column of it has nulls."""
     for name in table.column_names:
         if table[name].null_count:
-            raise LookupError(f"nulls in column {name}")
+            raise FormatError(f"{url}: nulls in column {name}, none expected")
     return table
 
 

@@ -4,7 +4,7 @@ No shard is read, so a card costs the same whatever the size of the corpus, but 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.format.manifest import RUN, Manifest
@@ -23,7 +23,6 @@ from refinery.pipelines.statistics.published import (
 from refinery.transforms.core.lane import AnyStage
 
 # Keys of a manifest that this version knows; cards show all others as they are.
-KNOWN = {field.name for field in fields(Manifest)} | {"schema_version", "kind", "writer", "domains"}
 NOTHING = Total(documents=0, bytes=0, tokens=None)
 PUBLISHED = "published"  # the point of statistics.json behind the encoder
 
@@ -117,7 +116,7 @@ def read_card_facts(location: str | Store, about: About) -> CardFacts:
         manifest=manifest,
         sha256=corpus.sha256,
         size=corpus.manifest_bytes,
-        further={name: value for name, value in corpus.payload.items() if name not in KNOWN},
+        further=manifest.further,
         run=run,
         statistics=statistics,
         stages=stage_counts(manifest.funnel, {}),

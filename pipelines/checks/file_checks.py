@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
+from refinery.loader.errors import FormatError
 from refinery.loader.format.block_checksums import BlockHasher
 from refinery.loader.format.manifest import FileEntry
-from refinery.loader.storage.store import CHUNK, Hasher, Store
+from refinery.loader.format.shard_files import differences
+from refinery.loader.storage.store import CHUNK, Checksums, Hasher, Store
 from refinery.transforms.core.live import LIVE, WORK
 from refinery.transforms.core.safe_text import safe
 
@@ -21,11 +23,14 @@ def verdict_lines(failures: Sequence[str]) -> list[str]:
 
 
 def collect(what: str, check: Iterable[str]) -> list[str]:
-    """All failures of a check. An exception becomes one more: on corrupt input any library may raise anything."""
+    """All failures of a check. An exception becomes one more: on corrupt input any library may raise anything. A
+    FormatError names its file, and is told as every tool tells it."""
     failures = []
     try:
         for failure in check:
             failures.append(failure)
+    except FormatError as error:
+        failures.append(str(error))
     except Exception as error:  # noqa: BLE001 - see above; nothing may stop the other checks
         failures.append(f"{what}: {type(error).__name__}: {error}")
     return failures
@@ -57,16 +62,10 @@ def check_file(store: Store, entry: FileEntry, watch: Callable[[bytes], None] | 
         yield f"{entry.path}: block_crc32c {blocks.result():.60} found, {entry.block_crc32c:.60} expected"
 
 
-def compare(entry: FileEntry, found: tuple[int, str, str]) -> Iterator[str]:
+def compare(entry: FileEntry, found: Checksums) -> Iterator[str]:
     """One failure that names all of size, crc32c and sha256 that differ."""
-    expected = (entry.size, entry.crc32c, entry.sha256)
-    differences = [
-        f"{name} {have} found, {want} expected"
-        for name, have, want in zip(("size", "crc32c", "sha256"), found, expected, strict=True)
-        if have != want
-    ]
-    if differences:
-        yield f"{entry.path}: {'; '.join(differences)}"
+    if told := differences(entry, found):
+        yield f"{entry.path}: {told}"
 
 
 def _read_fully(stream: BinaryIO, size: int) -> bytes:

@@ -1,31 +1,25 @@
 """What kind of location a prefix is, by its manifest alone: an export, an adopted corpus, a view; else a corpus."""
 
-from refinery.loader.format.manifest import MANIFEST
-from refinery.loader.format.provenance import ADOPTED
+from refinery.loader.format.manifest import MANIFEST, MAX_MANIFEST
+from refinery.loader.format.provenance import ADOPTED as LANE
 from refinery.loader.format.view import is_view
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.export.export_format import KIND
+from refinery.loader.storage.store import Store
+from refinery.pipelines.export.export_manifest import is_export
+
+EXPORT, ADOPTED, VIEW, CORPUS = "export", "adopted", "view", "corpus"
 
 
-def is_export(place: str) -> bool:
-    """Whether a location holds a finished export, sound or not."""
+def kind_of(location: str | Store) -> str:
+    """EXPORT, ADOPTED or VIEW where one is published, sound or not; CORPUS for all else. Cost: a read of manifest.json.
+    Never raises for what is there."""
     try:
-        return f'"kind": "{KIND}"'.encode() in open_store(place).read(MANIFEST)
+        store = open_store(location) if isinstance(location, str) else location
+        head = store.read(MANIFEST, 0, MAX_MANIFEST)
     except (OSError, ValueError):
-        return False
-
-
-def is_adopted(prefix: str) -> bool:
-    """Whether a location holds an adopted corpus, sound or not."""
-    try:
-        return f'\n "lane": "{ADOPTED}"'.encode() in open_store(prefix).read(MANIFEST)
-    except (OSError, ValueError):
-        return False
-
-
-def holds_view(prefix: str) -> bool:
-    """Whether a location holds a view, sound or not."""
-    try:
-        return is_view(open_store(prefix).read(MANIFEST))
-    except (OSError, ValueError):
-        return False
+        return CORPUS
+    if is_export(head):
+        return EXPORT
+    if is_view(head):
+        return VIEW
+    return ADOPTED if f'\n "lane": "{LANE}"'.encode() in head else CORPUS

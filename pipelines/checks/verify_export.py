@@ -16,14 +16,14 @@ import numpy as np
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
-from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, check_version, unseal
+from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import SCRATCH, check_file, collect
 from refinery.pipelines.checks.verdict import Verdict, reach
 from refinery.pipelines.export.checkpoint import CHECKPOINT, read_checkpoint
 from refinery.pipelines.export.export_format import RUN_KIND, TOKENS
-from refinery.pipelines.export.export_manifest import file_entries, sum_sources
+from refinery.pipelines.export.export_manifest import file_entries, read_export, sum_sources
 from refinery.pipelines.export.options import WORK
 from refinery.pipelines.export.read_documents import read_documents
 from refinery.pipelines.progress.work import Work
@@ -77,8 +77,7 @@ def file_entry(entry: Mapping[str, Any], where: str) -> FileEntry:
 
 def _check(report: ExportReport, work: Work) -> Iterator[str]:
     store = open_store(report.prefix)
-    manifest = unseal(store.read(MANIFEST), store.url(MANIFEST))
-    check_version(manifest, MANIFEST)
+    manifest, _ = read_export(store)
     shards = manifest["shards"]
     entries = [file_entry(entry, MANIFEST) for entry in file_entries(manifest)]
     report.shards, report.files = len(shards), 1 + len(entries)

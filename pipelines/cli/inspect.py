@@ -23,7 +23,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Print the status of a run. With --live, flags go to Beam, as for a launch (--impersonate_service_account)."""
-    from refinery.pipelines.checks.kinds import holds_view
+    from refinery.pipelines.checks.kinds import VIEW, kind_of
     from refinery.pipelines.inspection.inspection import inspect
     from refinery.pipelines.inspection.text import json_line, text_lines
 
@@ -32,7 +32,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         from refinery.pipelines.runners.runner import ask_dataflow
 
         ask = ask_dataflow(flags)
-    if holds_view(args.prefix):
+    if kind_of(args.prefix) == VIEW:
         from refinery.pipelines.mix.inspect_view import inspect_view
 
         lines, code = inspect_view(args.prefix, args.json)

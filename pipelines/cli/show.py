@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from refinery.pipelines.cli.trace import add_documents, named_documents
+from refinery.pipelines.cli.trace import FOUND, add_documents, named_documents
 from refinery.pipelines.shell.arguments import progress, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
@@ -56,9 +56,5 @@ COMMAND = Command(
     examples=EXAMPLES,
     arguments=arguments,
     run=run,
-    exit_codes={
-        ExitCode.DONE: "everything was found",
-        ExitCode.FAILED: "something was not",
-        ExitCode.USAGE: "the command is wrong, or there is no corpus",
-    },
+    exit_codes=FOUND,
 )

@@ -2,7 +2,7 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from refinery.pipelines.shell.arguments import progress, say
@@ -22,6 +22,11 @@ EXAMPLES = """examples:
   refinery trace gs://bucket/corpus --urls addresses.txt --json
 A page that was dropped or failed is read at its origin again and judged by the run's recipe: which rule, what it
 measured, its threshold. An id, a text or a token costs one shard; a URL or an origin a column of every shard."""
+FOUND: Mapping[ExitCode, str] = {
+    ExitCode.DONE: "everything was found",
+    ExitCode.FAILED: "something was not",
+    ExitCode.USAGE: "the command is wrong, or there is no corpus, or a damaged one",
+}
 MOST_TEXT = 64 << 20  # bytes of a text that is asked for
 
 
@@ -128,9 +133,5 @@ COMMAND = Command(
     examples=EXAMPLES,
     arguments=arguments,
     run=run,
-    exit_codes={
-        ExitCode.DONE: "everything was found",
-        ExitCode.FAILED: "something was not",
-        ExitCode.USAGE: "the command is wrong, or there is no corpus",
-    },
+    exit_codes=FOUND,
 )

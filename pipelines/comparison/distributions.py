@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from refinery.loader.errors import FormatError
 from refinery.pipelines.comparison.joining.side import Side
 from refinery.pipelines.statistics.published import Category, Point, Statistics, read_statistics
 from refinery.transforms.core.histogram import BINS, LEAST, MOST, STEPS, lower_edge, quantile
@@ -144,11 +143,7 @@ def read_both(a: Side, b: Side) -> tuple[Statistics, Statistics] | None:
     """The statistics that both runs published, or None, with a note at the side that has none."""
     found: list[Statistics] = []
     for side in (a, b):
-        try:
-            statistics = read_statistics(side.store)
-        except FormatError as error:
-            side.notes.append(f"the statistics of {side.label} were not read: {error}")
-            statistics = None
+        statistics = read_statistics(side.corpus)
         if statistics is not None:
             found.append(statistics)
     return (found[0], found[1]) if len(found) == 2 else None

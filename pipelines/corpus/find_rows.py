@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from refinery.loader.corpus.corpus import Corpus
-from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA, removals_file
 from refinery.loader.format.shard_list import as_shards
-from refinery.loader.parquet.guarded import GuardedFile
+from refinery.loader.parquet.batches import check_columns
+from refinery.loader.parquet.guarded import GuardedFile, guarded_parquet
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.placement import read_plan
 from refinery.pipelines.corpus.scan import Say, scan, silent
@@ -49,30 +48,18 @@ def everywhere(paths: Iterable[str], wanted: Wanted) -> Mapping[str, Wanted]:
     return dict.fromkeys(paths, chosen) if chosen else {}
 
 
-def find_rows(store: Store, path: str, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
-    """(number, row of these columns) of every row found in a Parquet file, in order.
+def find_rows(
+    store: Store, path: str, wanted: Wanted, columns: Sequence[str], schema: pa.Schema | None = None
+) -> Iterator[tuple[int, Row]]:
+    """(number, row of these columns) of every row found in a Parquet file, in order. schema: all columns that the file
+    must have.
 
     Row groups whose statistics rule out every value are skipped; of the others only the searched columns are read, and
-    the rest where a row was found. Memory: a row group of these columns. Raises OSError for a damaged file.
+    the rest where a row was found. Memory: a row group of these columns. Raises as `GuardedFile`.
     """
-    with (
-        damage_named(store.url(path)),
-        store.open(path) as stream,
-        GuardedFile(stream, store.url(path)) as file,
-    ):
-        missing = [name for name in columns if name not in file.schema_arrow.names]
-        if missing:
-            raise LookupError(f"no column {missing[0]}")
+    with guarded_parquet(store.open(path), store.url(path), schema) as file:
+        check_columns(file.schema_arrow, store.url(path), columns)
         yield from _find(file, wanted, columns)
-
-
-@contextmanager
-def damage_named(url: str) -> Iterator[None]:
-    """Turn what pyarrow raises for a damaged file into an OSError that names it."""
-    try:
-        yield
-    except (FormatError, pa.ArrowException, UnicodeDecodeError, LookupError) as error:
-        raise OSError(f"{url}: cannot be read ({error}); refinery verify says what is damaged") from None
 
 
 def _find(file: GuardedFile, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
@@ -145,7 +132,7 @@ def find_kept(
     tasks = [(shard, chosen[shard.provenance.path]) for shard in listed.having("provenance", chosen)]
 
     def look(task: tuple[ShardEntry, Wanted]) -> list[tuple[int, Row]]:
-        return list(find_rows(corpus.store, task[0].provenance.path, task[1], columns))
+        return list(find_rows(corpus.store, task[0].provenance.path, task[1], columns, corpus.schema))
 
     for (shard, _), rows in zip(tasks, scan(look, tasks, "shards", say), strict=True):
         yield from ((shard, number, row) for number, row in rows)
@@ -173,7 +160,7 @@ def find_removed(corpus: Corpus, wanted: Wanted, narrow: Narrow = everywhere, sa
     tasks = [(path, chosen[path]) for path in files if path in chosen]
 
     def look(task: tuple[str, Wanted]) -> list[Row]:
-        return [row for _, row in find_rows(corpus.store, *task, REMOVALS_SCHEMA.names)]
+        return [row for _, row in find_rows(corpus.store, *task, REMOVALS_SCHEMA.names, REMOVALS_SCHEMA)]
 
     for rows in scan(look, tasks, "files of removals", say):
         yield from rows

@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 
 from refinery.loader.corpus.corpus import Corpus
-from refinery.loader.parquet.guarded import GuardedFile
+from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.store import Store
-from refinery.pipelines.corpus.find_rows import Wanted, damage_named, everywhere
+from refinery.pipelines.corpus.find_rows import Wanted, everywhere
 from refinery.pipelines.corpus.scan import Say, scan, silent
 from refinery.transforms.lookup.entries import FOLDER, SCHEMA, Entry, entry_files, key_hash, lookup_files
 
@@ -79,13 +79,7 @@ class LookupIndex:
 def _entries(store: Store, path: str, wanted: list[tuple[int, Key]]) -> Iterator[tuple[Key, Entry]]:
     """The entries of these hashes, all of which belong to that file. Cost: its footer, the hashes of each row group
     that may have one, and the rest of those that do."""
-    with (
-        damage_named(store.url(path)),
-        store.open(path) as stream,
-        GuardedFile(stream, store.url(path)) as file,
-    ):
-        if not file.schema_arrow.equals(SCHEMA):
-            raise LookupError(f"columns {file.schema_arrow.names} found")
+    with guarded_parquet(store.open(path), store.url(path), SCHEMA) as file:
         for group in range(file.metadata.num_row_groups):
             facts = file.metadata.row_group(group).column(0).statistics
             known = facts is not None and facts.has_min_max

@@ -89,13 +89,10 @@ class PublishedCorpus(Corpus):
         return LookupIndex(self, self._say)
 
     def statistics(self) -> "Statistics | None":
-        """What was measured of its documents; None in corpora that have no statistics.json: those of older versions,
-        and adopted ones. Raises FormatError for another file than the manifest lists, or than a run writes."""
-        from refinery.pipelines.statistics.published import MAX_BYTES, STATISTICS, parse_statistics  # pydantic
+        """What was measured of its documents. As `read_statistics`."""
+        from refinery.pipelines.statistics.published import read_statistics  # pydantic
 
-        if not self.lists(STATISTICS):
-            return None
-        return parse_statistics(self.read(STATISTICS, MAX_BYTES), self.store.url(STATISTICS))
+        return read_statistics(self)
 
     # --- documents ---
 

@@ -10,7 +10,7 @@ from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.parquet.guarded import GuardedFile
-from refinery.pipelines.corpus.find_rows import Row, damage_named
+from refinery.pipelines.corpus.find_rows import Row
 
 if TYPE_CHECKING:
     from refinery.transforms.tokenize.tokenizer import Tokenizer
@@ -34,7 +34,7 @@ def find_token(corpus: Corpus, shard: ShardEntry, offset: int) -> tuple[int, Row
         )
     columns = [name for name in corpus.schema.names if name != "meta"]
     path = shard.provenance.path
-    with damage_named(corpus.store.url(path)), corpus.parquet(path) as file:
+    with corpus.parquet(path, corpus.schema) as file:
         for first, group in _groups(file, offset):
             offsets = file.read_row_group(group, columns=["token_offset"], use_threads=False)["token_offset"].to_numpy()
             row = int(np.searchsorted(offsets, offset, "right")) - 1  # the last: those before it may have no tokens
@@ -64,7 +64,7 @@ def read_row(corpus: Corpus, shard: ShardEntry, number: int) -> Row:
     """The provenance row of document `number` of the shard. Cost: its row group."""
     columns = [name for name in corpus.schema.names if name != "meta"]
     path = shard.provenance.path
-    with damage_named(corpus.store.url(path)), corpus.parquet(path) as file:
+    with corpus.parquet(path, corpus.schema) as file:
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if number < rows:

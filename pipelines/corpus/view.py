@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import SPLITS, ShardEntry
-from refinery.loader.format.shard_files import load_index
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.loader.view.opened_view import OpenedView
@@ -47,7 +46,7 @@ class CorpusView:
     @cached_property
     def corpora(self) -> list[PublishedCorpus]:
         """The corpora that it names, in its order."""
-        return [PublishedCorpus(store, self._say) for store, _ in self._opened.corpora]
+        return [PublishedCorpus(corpus.store, self._say) for corpus in self._opened.corpora]
 
     def documents(
         self, columns: Sequence[str] | None = None, where: str = "", split: str = "", domain: str = ""
@@ -74,7 +73,7 @@ class CorpusView:
         selection = self._opened.selection
         if selection is None:
             raise FormatError(f"{self.root}: a segment with runs and no selection: damaged or forged")
-        offsets = np.append(load_index(corpus.store, entry).offsets, entry.tokens)
+        offsets = np.append(corpus.index_of(entry).offsets, entry.tokens)
         found: list[Numbers] = []
         for starts, lengths in selection.runs_of(segment):
             first, last = (np.searchsorted(offsets, each, "left") for each in (starts, starts + lengths))

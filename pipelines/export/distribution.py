@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
-from refinery.loader.format.manifest import MANIFEST, FileEntry, load_manifest, unseal
+from refinery.loader.format.manifest import MANIFEST, FileEntry
 from refinery.loader.remote.fetch_files import fetch_files
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assignment import SHARDS
 from refinery.loader.stream.node import node_shards
-from refinery.pipelines.export.export_format import KIND, TOKENS
+from refinery.pipelines.export.export_format import TOKENS
+from refinery.pipelines.export.export_manifest import holds_export, read_export
 from refinery.transforms.core.safe_text import safe
 
 
@@ -46,18 +48,12 @@ def shards_of_node(location: str, node: str, count: int = SHARDS, split: str = "
 
 def _token_files(store: Store, split: str) -> Iterator[tuple[str, tuple[FileEntry, int]]]:
     """(name, (file, tokens)) of the shards of a split."""
-    try:
-        head = json.loads(store.read(MANIFEST))
-    except FileNotFoundError:
-        raise FormatError(f"{store.root}: {MANIFEST} is missing: no finished corpus or export") from None
-    except ValueError as error:
-        raise FormatError(f"{store.url(MANIFEST)}: {error}") from None
-    if not isinstance(head, dict) or head.get("kind") != KIND:
-        for shard in load_manifest(store)[0].shards:
-            if shard.split == split and shard.tokens:
+    if not holds_export(store):
+        for shard in Corpus(store).entries(split):
+            if shard.tokens:
                 yield shard.bin.path, (shard.bin, shard.tokens)
         return
-    top = Fields(unseal(store.read(MANIFEST), store.url(MANIFEST)), store.url(MANIFEST))
+    top = Fields(read_export(store)[0], store.url(MANIFEST))
     if top.inner("options").text("format") != TOKENS:
         raise FormatError(f"{store.root}: an export of documents; nodes train on a corpus or on an export to torch")
     for fields in top.list("shards"):
@@ -71,11 +67,10 @@ def _token_files(store: Store, split: str) -> Iterator[tuple[str, tuple[FileEntr
 
 def withdrawn(store: Store) -> list[str]:
     """Names of the files that a token export had, and has no more: what nodes and caches have of them is to go."""
-    head = json.loads(store.read(MANIFEST))
-    if not isinstance(head, dict) or head.get("kind") != KIND or "withdrawn" not in head:
+    if not holds_export(store):
         return []
-    top = Fields(unseal(store.read(MANIFEST), store.url(MANIFEST)), store.url(MANIFEST))
-    return [fields.path("path") for fields in top.list("withdrawn")]
+    top = Fields(read_export(store)[0], store.url(MANIFEST))
+    return [fields.path("path") for fields in top.list("withdrawn")] if "withdrawn" in top.value else []
 
 
 def fetch_shards(location: str, shards: list[NodeShard], folder: str, say: Callable[[str], None]) -> list[Path]:

@@ -1,7 +1,43 @@
 """What an export's manifest says: its files, and how much of which source."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import MANIFEST, MAX_MANIFEST, check_version, unseal
+from refinery.loader.storage.store import Store
+from refinery.pipelines.export.export_format import KIND
+
+
+def is_export(data: bytes) -> bool:
+    """Whether a manifest's bytes are those of an export; without a check of anything else."""
+    return f'\n "kind": "{KIND}"'.encode() in data
+
+
+def holds_export(store: Store) -> bool:
+    """Whether an export is published at `store`, sound or not. Cost: a read of manifest.json."""
+    try:
+        return is_export(store.read(MANIFEST, 0, MAX_MANIFEST))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def read_export(store: Store) -> tuple[dict[str, Any], str]:
+    """The manifest of the export at `store`, and its SHA-256. Raises FormatError where it is missing, damaged or of
+    something else."""
+    where = store.url(MANIFEST)
+    try:
+        data = store.read(MANIFEST, 0, MAX_MANIFEST + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FormatError(f"{store.root}: {MANIFEST} is missing: no finished export") from None
+    if len(data) > MAX_MANIFEST:
+        raise FormatError(f"{where}: more than {MAX_MANIFEST} bytes found, {MAX_MANIFEST} at most expected")
+    payload = unseal(data, where)
+    if payload.get("kind") != KIND:
+        raise FormatError(f"{where}: kind {payload.get('kind')!r:.80} found, {KIND!r} expected")
+    check_version(payload, where)
+    return payload, hashlib.sha256(data).hexdigest()
 
 
 def sum_sources(counts: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:

@@ -1,21 +1,21 @@
 """An export of a corpus, behind the same methods: its documents as its files have them."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
-from refinery.loader.errors import FormatError, written_by_a_run
-from refinery.loader.format.manifest import MANIFEST, MAX_MANIFEST, check_version, unseal
+from refinery.loader.errors import written_by_a_run
+from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.columns import TEXT, Columns
 from refinery.pipelines.corpus.published import Found, Place, id_bytes
 from refinery.pipelines.corpus.scan import Say, silent
-from refinery.pipelines.export.export_format import KIND, TOKENS
+from refinery.pipelines.export.export_format import TOKENS
+from refinery.pipelines.export.export_manifest import read_export
 from refinery.pipelines.export.read_documents import read_documents
 from refinery.transforms.core.wording import nearest
 
@@ -32,16 +32,9 @@ class ExportedCorpus:
 
     def __init__(self, location: str | Store, say: Say = silent) -> None:
         self.store = open_store(location) if isinstance(location, str) else location
-        where = self.store.url(MANIFEST)
-        data = self.store.read(MANIFEST, 0, MAX_MANIFEST + 1)
-        if len(data) > MAX_MANIFEST:
-            raise FormatError(f"{where}: more than {MAX_MANIFEST} bytes found, {MAX_MANIFEST} at most expected")
-        self.manifest: Mapping[str, Any] = unseal(data, where)
-        if self.manifest.get("kind") != KIND:
-            raise FormatError(f"{where}: kind {self.manifest.get('kind')!r:.80} found, {KIND!r} expected")
-        check_version(self.manifest, where)
-        self.sha256 = hashlib.sha256(data).hexdigest()
-        self._where = where
+        self.manifest: Mapping[str, Any]
+        self.manifest, self.sha256 = read_export(self.store)
+        self._where = self.store.url(MANIFEST)
 
     @property
     def root(self) -> str:

@@ -1,7 +1,8 @@
 """What an export is asked for: the format, the fields of a row, how files are compressed and cut."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from refinery.loader.format.document_fields import EXPORTS, names_of
@@ -59,12 +60,21 @@ class ExportOptions:
     @property
     def declared(self) -> ExportFormat:
         """The declaration of a format of texts. Raises ValueError as `load_format`."""
-        return load_format(self.format, also=(TOKENS,))[0]
+        return self._loaded[0]
 
     @property
     def code(self) -> UserCode:
         """The code of a format of the user's own."""
-        return NO_CODE if self.format == TOKENS else load_format(self.format)[1]
+        return NO_CODE if self.format == TOKENS else self._loaded[1]
+
+    @cached_property
+    def _loaded(self) -> tuple[ExportFormat, UserCode]:
+        """The format, loaded once, not for every shard."""
+        return load_format(self.format, also=(TOKENS,))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to workers, which load a format of the user's own by its name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def files(self) -> FileOptions:

@@ -9,6 +9,7 @@ from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, seal,
 from refinery.loader.storage.open_store import WRITABLE
 from refinery.loader.storage.store import StorageConflict, checksums
 from refinery.pipelines.export.export_format import RUN_KIND
+from refinery.pipelines.export.export_manifest import read_export
 from refinery.pipelines.export.options import WORK
 from refinery.pipelines.export.work_place import WorkPlace
 from refinery.pipelines.progress.work import Step, Work
@@ -100,7 +101,7 @@ class Place(WorkPlace):
         """The finished manifest, None if there is none. Raises FormatError for a damaged one."""
         if self.store.size(MANIFEST) is None:
             return None
-        return unseal(self.store.read(MANIFEST), self.store.url(MANIFEST))
+        return read_export(self.store)[0]
 
     def add_file(self, name: str, data: bytes) -> dict[str, Any]:
         """Publish a small file; its entry for the manifest."""

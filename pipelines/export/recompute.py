@@ -19,7 +19,7 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from refinery.loader.format.manifest import RUN, SPLITS, unseal
+from refinery.loader.format.manifest import SPLITS
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.export.rows import TextDiffers
 from refinery.pipelines.export.text_job import TextJob, export_shard
@@ -177,7 +177,7 @@ def plan_recomputation(
     where = f"{corpus.root}: its tokens do not decode to its text"
     recipe = recorded_recipe(where, corpus.manifest.recipe, recipe_file)
     runner.use_code(recipe.CODE.folder, tuple(recipe.CODE.files))
-    run = unseal(corpus.store.read(RUN), corpus.store.url(RUN))
+    run = corpus.run
     fingerprints = phase_fingerprints(recipe, run["inputs"])
     if fingerprints["shards"] != corpus.manifest.fingerprint:
         told = differences(run, describe_run(recipe, run["inputs"], fingerprints))

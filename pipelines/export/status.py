@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, RUN, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.export.checkpoint import Checkpoint, read_checkpoint
-from refinery.pipelines.export.export_format import KIND, RUN_KIND
-from refinery.pipelines.export.export_manifest import sum_sources
+from refinery.pipelines.export.export_format import RUN_KIND
+from refinery.pipelines.export.export_manifest import read_export, sum_sources
 from refinery.pipelines.export.options import WORK
 
 
@@ -44,9 +43,7 @@ def export_status(location: str) -> ExportStatus:
     run = unseal(store.read(RUN), store.url(RUN))
     if run.get("kind") != RUN_KIND:
         raise ValueError(f"{location}: a corpus, no export; `refinery inspect` tells of it")
-    manifest = unseal(store.read(MANIFEST), store.url(MANIFEST)) if store.size(MANIFEST) is not None else None
-    if manifest is not None and manifest.get("kind") != KIND:
-        raise FormatError(f"{store.url(MANIFEST)}: kind {manifest.get('kind')!r} found, {KIND!r} expected")
+    manifest = read_export(store)[0] if store.size(MANIFEST) is not None else None
     records = list(_records(store))
     checkpoint = read_checkpoint(store)
     working = manifest is None or (checkpoint is not None and checkpoint.state != "complete")

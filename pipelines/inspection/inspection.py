@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import MOST
-from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manifest, unseal
+from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, unseal
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
@@ -131,7 +132,7 @@ class _Inspector:
         run = self._look(RUN, self._read_run) or {}
         manifest = None
         if self.store.size(MANIFEST) is not None:
-            manifest = self._look(MANIFEST, lambda: read_manifest(self.store, whole=True))
+            manifest = self._look(MANIFEST, lambda: Corpus(self.store).load().manifest)
             if manifest and run and manifest.fingerprint != run["fingerprint"]:
                 self.problems.append(f"{self.store.url(MANIFEST)} is of another run than {RUN}")
         at_work = () if manifest is not None else tuple(self._look("at_work", self._at_work) or ())
@@ -163,7 +164,7 @@ class _Inspector:
     def _adopted(self) -> Inspection | None:
         """A corpus that no run has made."""
         try:
-            found = read_manifest(self.store, whole=True)
+            found = Corpus(self.store).load().manifest
         except FormatError:
             return None
         if found.lane != ADOPTED:
@@ -177,7 +178,11 @@ class _Inspector:
         try:
             return look()
         except UNREADABLE as error:
-            message = str(error) if what in str(error) else f"{what}: {type(error).__name__}: {error}"
+            message = (
+                str(error)
+                if isinstance(error, FormatError) or what in str(error)
+                else f"{what}: {type(error).__name__}: {error}"
+            )
             self.problems.append(message)
             return None
 

@@ -9,7 +9,7 @@ from itertools import accumulate, count
 from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.document_fields import REJECTS, names_of
 from refinery.loader.format.manifest import Manifest
-from refinery.pipelines.corpus.find_rows import Row, damage_named
+from refinery.pipelines.corpus.find_rows import Row
 from refinery.pipelines.corpus.scan import Say, scan, silent
 from refinery.pipelines.corpus.shard_tokens import read_row
 from refinery.pipelines.tracing.answers import Doc, Kept, Rejected
@@ -56,7 +56,7 @@ def draw_rejected(
         raise ValueError(f"{what!a}: no stage dropped a document for that; the most were dropped by: {there or 'none'}")
 
     def look(path: str) -> list[tuple[int, Row]]:
-        with damage_named(corpus.store.url(path)), corpus.parquet(path) as file:
+        with corpus.parquet(path) as file:
             columns = [name for name in COLUMNS if name in file.schema_arrow.names]
             found = (
                 (hash64("look", seed, row["stage"], row["reason"], row["origin"]), row)

@@ -88,7 +88,7 @@ def parts_of(domain: MixDomainParams, names: Sequence[str], corpora: Corpora) ->
         if name not in names:
             raise RecipeError(f"{where}, corpora are {', '.join(names):.300}")
         corpus = names.index(name)
-        known = sorted({entry.domain for entry in corpora[corpus][1].shards})
+        known = sorted({entry.domain for entry in corpora[corpus].manifest.shards})
         if slash and inner not in known:
             raise RecipeError(f"{where}, domains of {name!r} are {', '.join(known):.300}")
         some = {(corpus, each) for each in ([inner] if slash else known)}
@@ -127,11 +127,11 @@ def build(
         for s, split in enumerate(SPLITS):
             for d, domain in enumerate(recipe.domains):
                 shape = ViewDomain(domain.name, chosen_parts[d], {})
-                shards = list(shards_of(shape, split, [manifest for _, manifest in corpora]))
+                shards = list(shards_of(shape, split, [corpus.manifest for corpus in corpora]))
                 if is_whole(domain, split):
                     turns = int(domain.times) if split == SPLITS[0] else 1
                     for corpus, shard in shards:
-                        whole = corpora[corpus][1].shards[shard]
+                        whole = corpora[corpus].manifest.shards[shard]
                         writer.whole(s, d, turns, corpus, shard, whole)
                         tables[d][split].add(turns, whole.documents, whole.tokens)
                     continue

@@ -10,19 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, ShardEntry, provenance_schema
-from refinery.loader.format.shard_files import load_index
 from refinery.loader.order.order import mix, round_keys
-from refinery.loader.parquet.guarded import guarded_parquet
-from refinery.loader.storage.store import Store
 from refinery.pipelines.mix.recipe import MixDomainParams, UpsampleParams
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.transforms.address.host import host_of
 from refinery.transforms.core.document import hash64
 from refinery.transforms.rules.expression import ExpressionError, Rule, column_types, compile_rule
 
-Corpora = Sequence[tuple[Store, Manifest]]
+Corpora = Sequence[Corpus]
 Table = npt.NDArray[Any]
 
 # A candidate: its number in the shard, its first token, its tokens, hash of the id, hash of the host (0 without a cap),
@@ -147,7 +145,8 @@ def scan_shard(
     files, RecipeError for a corpus that has no provenance. done: told the documents read.
     """
     corpus, shard = place
-    store, manifest = corpora[corpus]
+    opened = corpora[corpus]
+    manifest = opened.manifest
     entry = manifest.shards[shard]
     if entry.provenance_file is None:
         raise RecipeError(
@@ -155,10 +154,9 @@ def scan_shard(
             "whole, without where, per_host, upsample, tokens or a fraction of times"
         )
     columns = chooser.columns(manifest, names[corpus])
-    index = load_index(store, entry)
+    index = opened.index_of(entry)
     found, first = [np.empty(0, CANDIDATE)], 0
-    where = store.url(entry.provenance.path)
-    with guarded_parquet(store.open(entry.provenance.path), where) as file:
+    with opened.parquet(entry.provenance.path, opened.schema) as file:
         for batch in file.iter_batches(batch_size=65_536, columns=columns):
             some = chooser.choose(pa.Table.from_batches([batch]), manifest, names[corpus])
             some["document"] += first
@@ -166,6 +164,7 @@ def scan_shard(
             found.append(some)
             done(len(batch))
     if first != entry.documents:
+        where = opened.store.url(entry.provenance.path)
         raise FormatError(f"{where}: {first} rows found, {entry.documents} expected from the manifest")
     chosen = np.concatenate(found)
     chosen["start"] = index.offsets[chosen["document"]]

@@ -1,13 +1,14 @@
 """`refinery mix`: open the corpora, build the view, publish it, the manifest last."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, load_manifest, seal
+from refinery.loader.format.manifest import MANIFEST, SPLITS, seal
 from refinery.loader.format.selection import SELECTION
 from refinery.loader.format.view import (
     EARLIER,
@@ -31,36 +32,32 @@ from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.prefix import location
 from refinery.transforms.core.counters import work_done
 
-Opened = list[tuple[Store, Manifest]]
 
-
-def open_all(recipe: MixRecipe) -> tuple[Opened, list[dict[str, str]]]:
+def open_all(recipe: MixRecipe) -> tuple[list[Corpus], list[dict[str, str]]]:
     """The recipe's corpora, and the location and sha256 of each. Raises FormatError for what is no corpus, and where
     tokens are not the same in all."""
-    corpora: Opened = []
+    corpora: list[Corpus] = []
     links = []
     for name, where in recipe.corpora.items():
         root = location(where)
-        store = open_store(root)
         try:
-            manifest, data = load_manifest(store)
+            corpora.append(Corpus(root))
         except FormatError as error:
             raise FormatError(f"corpora: {name}: {error}") from None
-        corpora.append((store, manifest))
-        links.append({"name": name, "location": root, "manifest_sha256": hashlib.sha256(data).hexdigest()})
-    check_same_tokens([manifest for _, manifest in corpora], list(recipe.corpora))
+        links.append({"name": name, "location": root, "manifest_sha256": corpora[-1].sha256})
+    check_same_tokens([corpus.manifest for corpus in corpora], list(recipe.corpora))
     return corpora, links
 
 
-def documents_to_read(recipe: MixRecipe, corpora: Opened) -> int:
+def documents_to_read(recipe: MixRecipe, corpora: Sequence[Corpus]) -> int:
     """For progress: of the domains that choose documents."""
     found = 0
     for domain in recipe.domains:
         shape = ViewDomain(domain.name, parts_of(domain, list(recipe.corpora), corpora), {})
         for split in SPLITS:
-            shards = shards_of(shape, split, [manifest for _, manifest in corpora])
+            shards = shards_of(shape, split, [corpus.manifest for corpus in corpora])
             if not is_whole(domain, split):
-                found += sum(corpora[corpus][1].shards[shard].documents for corpus, shard in shards)
+                found += sum(corpora[corpus].manifest.shards[shard].documents for corpus, shard in shards)
     return found
 
 
@@ -134,9 +131,9 @@ def view_again(location_of_view: str, corpora: Mapping[str, str]) -> tuple[MixRe
     for name, where in corpora.items():
         if name not in places:
             raise ValueError(f"--corpus: {name!r} given, the corpora of the view are {', '.join(places):.300}")
-        manifest, found = load_manifest(open_store(location(where)))
+        corpus = Corpus(location(where))
         wanted = next(link.manifest_sha256 for link in view.corpora if link.name == name)
-        known = [hashlib.sha256(found).hexdigest(), *(takedown.previous for takedown in manifest.takedowns)]
+        known = [corpus.sha256, *(takedown.previous for takedown in corpus.versions)]
         if wanted not in known:
             raise ValueError(
                 f"--corpus {name}={where}: not a version that `refinery remove` made of the corpus of the view; "
@@ -160,7 +157,7 @@ def _check_free(store: Store, output: str) -> None:
     store.sweep()
 
 
-def dry_run(recipe: MixRecipe, workers: int = 0) -> tuple[Built, Opened]:
+def dry_run(recipe: MixRecipe, workers: int = 0) -> tuple[Built, list[Corpus]]:
     """What the view would be, without its selection; nothing is written."""
     corpora, _ = open_all(recipe)
     with scratch_folder("a view's candidates") as folder:

@@ -10,8 +10,8 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from refinery.loader.format.manifest import SPLITS, load_manifest
-from refinery.loader.storage.open_store import open_store
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import SPLITS
 from refinery.pipelines.mix.candidates import Chooser, Corpora, Part, scan_shard
 from refinery.pipelines.mix.recipe import MixDomainParams
 from refinery.pipelines.run.errors import RefineError
@@ -23,8 +23,7 @@ _CORPORA: list[Corpora] = []  # of a worker process
 
 
 def _start(roots: Sequence[str]) -> None:
-    stores = [open_store(root) for root in roots]
-    _CORPORA[:] = [[(store, load_manifest(store)[0]) for store in stores]]
+    _CORPORA[:] = [[Corpus(root) for root in roots]]
 
 
 def _scan(
@@ -54,7 +53,7 @@ class Scans:
         """The candidates of each shard, in order; done: told the documents read. Raises as scan_shard, RefineError if a
         process died."""
         parts = [
-            Part(corpus, shard, self._corpora[corpus][1].shards[shard], folder / f"{corpus}-{shard}")
+            Part(corpus, shard, self._corpora[corpus].manifest.shards[shard], folder / f"{corpus}-{shard}")
             for corpus, shard in shards
         ]
         each = READ + RULE * bool(domain.where) + HOST * bool(domain.per_host and split == SPLITS[0])
@@ -81,7 +80,7 @@ class Scans:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            roots = [store.root for store, _ in self._corpora]
+            roots = [corpus.root for corpus in self._corpora]
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self._workers, context, _start, (roots,))
         return self._pool

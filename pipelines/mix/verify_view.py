@@ -16,7 +16,6 @@ import numpy as np
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, SPLITS
 from refinery.loader.format.selection import SELECTION, Selection, Table
-from refinery.loader.format.shard_files import load_index
 from refinery.loader.format.view import EARLIER, View, earlier_folder, read_view
 from refinery.loader.order.arrays import I64
 from refinery.loader.storage.full_disk import scratch_folder
@@ -109,9 +108,8 @@ def check_selection(opened: OpenedView, selection: Selection) -> Iterator[str]:
         key = keys[:, order[first]]
         stop = first + int(np.argmin(np.append((keys[:, order[first:]] == key[:, None]).all(axis=0), False)))
         split, domain, corpus, shard = key.tolist()
-        store, manifest = opened.corpora[corpus]
-        entry = manifest.shards[shard]
-        index = load_index(store, entry)
+        entry = opened.corpora[corpus].manifest.shards[shard]
+        index = opened.corpora[corpus].index_of(entry)
         counts: I64 = np.zeros(len(index), np.int64)
         where = f"{opened.view.corpora[corpus].name}/{entry.bin.path}"
         for place in order[first:stop].tolist():

@@ -1,10 +1,7 @@
 """The published corpora that a recipe is deduplicated against: found, checked, and put as phase 2 takes them."""
 
-from typing import Any
-
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
-from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.phases import Phase, read_phase
@@ -30,9 +27,8 @@ def load_reference_corpora(recipe: Recipe) -> tuple[ReferenceCorpus, ...]:
 
 
 def _load(corpus: ReferenceCorpusParams, recipe: Recipe) -> ReferenceCorpus:
-    store = open_store(corpus.prefix)
-    manifest: Manifest = read_manifest(store)
-    payload: dict[str, Any] = unseal(store.read(RUN), store.url(RUN))
+    published = Corpus(corpus.prefix)
+    store, manifest, payload = published.store, published.manifest, published.run
     recorded = {name: value for name, value in payload["recipe"]["signature"].items() if name not in PLACES}
     theirs, ours = {"key_id": "", **recorded}, recipe.signature.plain()
     scheme = manifest.versions.get("signatures", "")

@@ -13,9 +13,10 @@ from typing import Any
 import apache_beam as beam
 
 from refinery import DISTRIBUTION
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import dtype_for
-from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manifest
+from refinery.loader.format.manifest import MANIFEST, RUN, Manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.inputs_read.published import KEY as INPUTS
@@ -103,7 +104,7 @@ class Refinement:
         """
         self.prepare()
         if self._claim():
-            manifest = read_manifest(self.store)
+            manifest = Corpus(self.store).manifest
             merged = self._finished()  # the command that wrote it may have been killed right after
             leave_report(self.store, merged and merged["seconds"], self.recipe.LANE.stages, self.say)
             self._tidy(merged)

@@ -5,9 +5,10 @@ import difflib
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
+from refinery.loader.errors import FormatError
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 PROGRAM = "refinery"
@@ -15,8 +16,9 @@ PROGRAM = "refinery"
 ADVICE = re.compile(
     r"; |: `|`refinery|\ballowed\b|\bneeded?\b|\bdid you mean\b|\bagain\b|[Cc]hoose |: give |Valid values|\bexpected\b"
 )
-# For the system's own errors, which say nothing of the kind.
-STEPS = {
+# For errors that say nothing of the kind: of damaged files, and the system's own.
+STEPS: Mapping[type[Exception], str] = {
+    FormatError: "`refinery verify` says what else is damaged",
     FileNotFoundError: "correct the name, or make the file",
     FileExistsError: "choose another name, or remove what is there",
     PermissionError: "change its rights, or choose another place",

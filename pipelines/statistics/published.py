@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
-from refinery.loader.storage.store import Store
 
 STATISTICS = "statistics.json"
 MAX_BYTES = 4 << 20  # of the file: a run writes less than 1 MB
@@ -217,14 +217,11 @@ def parse_statistics(data: bytes, what: str = STATISTICS) -> Statistics:
         raise FormatError(f"{what}: {where}: {first['msg']}") from None
 
 
-def read_statistics(store: Store) -> Statistics | None:
-    """The statistics of the corpus at `store`; None for a corpus without, of an older version or adopted.
+def read_statistics(corpus: Corpus) -> Statistics | None:
+    """The statistics of a corpus; None for one without, of an older version or adopted.
 
-    Raises FormatError for a file that no run writes.
+    Raises FormatError for another file than the manifest lists, or than a run writes.
     """
-    size = store.size(STATISTICS)
-    if size is None:
+    if not corpus.lists(STATISTICS):
         return None
-    if size > MAX_BYTES:
-        raise FormatError(f"{store.url(STATISTICS)}: {size} bytes found, {MAX_BYTES} at most expected")
-    return parse_statistics(store.read(STATISTICS), store.url(STATISTICS))
+    return parse_statistics(corpus.read(STATISTICS, MAX_BYTES), corpus.store.url(STATISTICS))

@@ -120,7 +120,7 @@ def in_shard(store: Store, entry: ShardEntry, request: Request, job: FindJob) ->
     place = {"split": entry.split, "domain": entry.domain, "index": entry.index}
     row, schema = 0, provenance_schema(job.corpus.columns)
     names = [name for name in schema.names if name in {*IN_SHARD, *request.columns}]
-    for batch in stored_batches(store, entry.provenance.path, names, schema):
+    for batch in stored_batches(store, entry.provenance.path, names, exactly=schema):
         columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
         for at, asked in enumerate(request.match(columns)):
             items, matched = texts.get(row + at, ("", ""))
@@ -134,7 +134,7 @@ def in_shard(store: Store, entry: ShardEntry, request: Request, job: FindJob) ->
 def in_removals(store: Store, entry: FileEntry, request: Request) -> Iterator[dict[str, Any]]:
     """Rows of FOUND_SCHEMA: what deduplication had removed, and is asked for."""
     nowhere = {"split": "", "domain": "", "index": NOWHERE, "row": NOWHERE, "token_offset": NOWHERE, "matched": ""}
-    for batch in stored_batches(store, entry.path, IN_REMOVALS, REMOVALS_SCHEMA):
+    for batch in stored_batches(store, entry.path, IN_REMOVALS, exactly=REMOVALS_SCHEMA):
         columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
         for at, asked in enumerate(request.match(columns)):
             if asked:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from refinery.loader.format.manifest import RUN, unseal
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.recipe.load_recipe import recorded_recipe
 from refinery.pipelines.recipe.recipe import Recipe
@@ -57,7 +56,7 @@ def read_kept_work(corpus: SourceCorpus, work: str, recipe_file: str, use_code: 
 
     Raises NotKept where they are not there, or where this code would judge them otherwise.
     """
-    run = unseal(corpus.store.read(RUN), corpus.store.url(RUN))
+    run = corpus.run
     try:
         recipe = recorded_recipe(corpus.root, run["recipe"], recipe_file)
         fingerprints = phase_fingerprints(recipe, run["inputs"])

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, Manifest, read_manifest, seal, unseal
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, Manifest, seal, unseal
 from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.export.work_place import WorkPlace
 from refinery.pipelines.progress.work import Work
@@ -36,7 +37,7 @@ class Place(WorkPlace):
         advice = "choose another --output"
         self.refuse_file()
         if self.store.size(MANIFEST) is not None:
-            manifest = read_manifest(self.store)
+            manifest = Corpus(self.store).manifest
             if not manifest.takedowns or manifest.takedowns[-1].fingerprint != self.fingerprint:
                 raise RefineError(f"{self.output} holds another corpus and stays as it is; {advice}")
             return manifest

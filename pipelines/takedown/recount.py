@@ -16,7 +16,7 @@ import orjson
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
-from refinery.loader.format.manifest import RUN, ShardEntry, parse_shard, provenance_schema, shard_name, unseal
+from refinery.loader.format.manifest import ShardEntry, parse_shard, provenance_schema, shard_name
 from refinery.loader.format.takedown import STAGE
 from refinery.loader.parquet.batches import stored_batches
 from refinery.loader.storage.open_store import open_store
@@ -49,7 +49,7 @@ def recount_shard(line: bytes, root: str, columns: Sequence[Any], notes: Measure
     entry = parse_entry(orjson.loads(line))
     store, schema = open_store(root), provenance_schema(columns)
     names, tally = [column.name for column in columns], ShardTally(notes)
-    for batch in stored_batches(store, entry.provenance.path, schema.names, schema):
+    for batch in stored_batches(store, entry.provenance.path, schema.names, exactly=schema):
         for row in batch.to_pylist():
             own = {name: row[name] for name in names}
             tally.add(row, shuffled_meta(row["meta"], own, row["copies"], row["sources"]), row["token_count"])
@@ -104,7 +104,7 @@ def publish_statistics(
 
 def _recipe(corpus: SourceCorpus, recipe_file: str) -> Recipe | None:
     try:
-        run = unseal(corpus.store.read(RUN), corpus.store.url(RUN))
+        run = corpus.run
         return recorded_recipe(corpus.root, run["recipe"], recipe_file)
     except (ValueError, OSError, KeyError):  # FormatError is a ValueError
         return None

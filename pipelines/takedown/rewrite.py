@@ -145,8 +145,9 @@ def staying(store: Store, entry: ShardEntry, plan: Mapping[str, Any], job: Rewri
     index = load_index(store, entry)
     tokens = read_file(store, entry.bin)
     provenance = io.BytesIO(read_file(store, entry.provenance))
-    table = bounded_table(provenance, store.url(entry.provenance.path))
-    if not table.schema.equals(provenance_schema(job.corpus.columns)) or table.num_rows != len(index):
+    schema = provenance_schema(job.corpus.columns)
+    table = bounded_table(provenance, store.url(entry.provenance.path), exactly=schema)
+    if table.num_rows != len(index):
         raise FormatError(f"{store.url(entry.provenance.path)}: its rows are not those of the shard")
     keep = np.ones(len(index), np.bool_)
     keep[plan["drop"]] = False

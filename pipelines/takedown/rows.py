@@ -71,23 +71,20 @@ class Removals:
     def _rows(self, column: str, wanted: NDArray[np.bytes_]) -> Iterator[Row]:
         for file in self.manifest.removals if len(wanted) else ():
             hits, start = [np.empty(0, np.int64)], 0
-            for batch in stored_batches(self.store, file.path, [column], REMOVALS_SCHEMA):
+            for batch in stored_batches(self.store, file.path, [column], exactly=REMOVALS_SCHEMA):
                 hits.append(start + np.flatnonzero(among(column_ids(batch.column(0)), wanted)))
                 start += len(batch)
             rows = np.concatenate(hits)
             if len(rows):
-                for batch in stored_batches(self.store, file.path, REMOVALS_SCHEMA.names, REMOVALS_SCHEMA, rows):
+                for batch in stored_batches(self.store, file.path, rows=rows, exactly=REMOVALS_SCHEMA):
                     yield from batch.to_pylist()
 
     def all(self, numbers: Iterable[int] | None = None) -> Iterator[pa.Table]:
         """Every row, or those of the files of these numbers, some at a time, in the order of the files."""
         files = self.manifest.removals
         for file in files if numbers is None else [files[number] for number in sorted(numbers)]:
-            for batch in stored_batches(self.store, file.path, REMOVALS_SCHEMA.names, REMOVALS_SCHEMA):
-                table = pa.Table.from_batches([batch]).select(REMOVALS_SCHEMA.names)
-                if not table.schema.equals(REMOVALS_SCHEMA):
-                    raise FormatError(f"{self.store.url(file.path)}: its columns are not those of removals")
-                yield table
+            for batch in stored_batches(self.store, file.path, exactly=REMOVALS_SCHEMA):
+                yield pa.Table.from_batches([batch])
 
 
 def plan_of(manifest: Manifest) -> Plan:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from refinery.loader.errors import written_by_a_run
-from refinery.loader.parquet.guarded import GuardedFile
+from refinery.loader.errors import FormatError, written_by_a_run
+from refinery.loader.parquet.batches import stored_table
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.corpus.find_rows import Row, Wanted, damage_named, find_rows
+from refinery.pipelines.corpus.find_rows import Row, Wanted, find_rows
 from refinery.pipelines.corpus.scan import Say, scan, silent
 from refinery.pipelines.run.phases import Phase
 
@@ -24,9 +24,10 @@ def find_documents(clean: Phase, dedup: Phase, wanted: Wanted, say: Say = silent
         found = list(find_rows(open_store(clean.root_of(part)), part["path"], wanted, DOCUMENTS))
         judged = names.get(part_name(part["path"]))
         if found and judged:
-            with damage_named(verdicts.url(judged)), verdicts.open(judged) as stream:
-                removed = GuardedFile(stream, verdicts.url(judged)).read(["removed"])["removed"]
-                found = [(number, row) for number, row in found if not removed[number].as_py()]
+            removed = stored_table(verdicts, judged, ["removed"])["removed"]
+            if len(removed) <= found[-1][0]:
+                raise FormatError(f"{verdicts.url(judged)}: {len(removed)} rows found, one of each document expected")
+            found = [(number, row) for number, row in found if not removed[number].as_py()]
         return [row for _, row in found]
 
     for rows in scan(look, clean.parts("documents"), "parts of work/documents", say):

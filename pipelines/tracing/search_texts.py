@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from refinery.loader.format.manifest import ShardEntry
-from refinery.loader.parquet.guarded import GuardedFile
+from refinery.loader.parquet.guarded import guarded_parquet
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.corpus.find_rows import damage_named
 from refinery.pipelines.corpus.published import PublishedCorpus
 from refinery.pipelines.corpus.scan import Say, scan
 from refinery.pipelines.corpus.shard_tokens import corpus_tokenizer, read_tokens
@@ -97,9 +96,7 @@ def _first(found: Iterable[list[str]]) -> tuple[str, ...]:
 
 def _in_part(clean: Phase, part: dict[str, Any], text: str) -> Iterator[str]:
     store = open_store(clean.root_of(part))
-    url = store.url(part["path"])
-    with damage_named(url), store.open(part["path"]) as stream:
-        file = GuardedFile(stream, url)
+    with guarded_parquet(store.open(part["path"]), store.url(part["path"])) as file:
         for batch in file.iter_batches(ROWS, columns=["id", "text"], use_threads=False):
             rows = pc.match_substring(batch.column("text"), text)
             yield from (id_.hex() for id_ in batch.column("id").filter(rows).to_pylist())
@@ -107,7 +104,7 @@ def _in_part(clean: Phase, part: dict[str, Any], text: str) -> Iterator[str]:
 
 def _in_shard(corpus: PublishedCorpus, shard: ShardEntry, text: str) -> Iterator[str]:
     tokenizer, path = corpus_tokenizer(corpus), shard.provenance.path
-    with damage_named(corpus.store.url(path)), corpus.parquet(path) as file:
+    with corpus.parquet(path, corpus.schema) as file:
         columns = ["id", "token_offset", "token_count"]
         for batch in file.iter_batches(ROWS, columns=columns, use_threads=False):
             rows = pa.table(batch).to_pylist()

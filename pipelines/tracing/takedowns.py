@@ -20,23 +20,23 @@ def find_taken_down(corpus: Corpus, wanted: Wanted) -> Iterator[TakenDown]:
     known = corpus.manifest.shards if takedowns else ()
     shards = {(shard.split, shard.domain, shard.index): shard.bin.path for shard in known}
     for number, takedown in enumerate(takedowns, 1):
-        for _, row in find_rows(corpus.store, takedown.removed, wanted, REMOVED_SCHEMA.names):
+        for _, row in find_rows(corpus.store, takedown.removed, wanted, REMOVED_SCHEMA.names, REMOVED_SCHEMA):
             yield TakenDown(
                 doc=doc_of(row),
                 takedown=number,
                 previous=takedown.previous,
                 why=row["why"],
                 request=row["request"],
-                rule=_rule(corpus.store, takedown) if row["request"] == WHERE else "",
+                rule=_rule(corpus, takedown) if row["request"] == WHERE else "",
                 was=row["was"],
                 shard=shards.get((row["split"], row["domain"], row["index"]), "").removesuffix(".bin"),
                 document=row["row"],
             )
 
 
-def _rule(store: Store, takedown: Takedown) -> str:
+def _rule(corpus: Corpus, takedown: Takedown) -> str:
     """The rule that a takedown's proof names."""
-    request = unseal(store.read(takedown.proof), store.url(takedown.proof)).get("request")
+    request = unseal(corpus.read(takedown.proof), corpus.store.url(takedown.proof)).get("request")
     return str(request.get("where", "")) if isinstance(request, dict) else ""
 
 
@@ -46,7 +46,8 @@ def with_returns(corpus: Corpus, kept: Sequence[Kept]) -> list[Kept]:
     ids = frozenset(bytes.fromhex(one.doc.id) for one in kept)
     for number, takedown in enumerate(corpus.versions, 1):
         if ids and takedown.added:
-            rows = [row for _, row in find_rows(corpus.store, takedown.added, Wanted(id=ids), ADDED_SCHEMA.names)]
+            found_rows = find_rows(corpus.store, takedown.added, Wanted(id=ids), ADDED_SCHEMA.names, ADDED_SCHEMA)
+            rows = [row for _, row in found_rows]
             before = _gone(corpus.store, takedown, frozenset(row["instead_of"] for row in rows))
             for row in rows:
                 instead_of = row["instead_of"].hex()

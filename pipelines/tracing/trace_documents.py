@@ -237,7 +237,7 @@ class _Tracer:
             return []
         try:
             found = [doc_of(row) for row in find_documents(*self.phases, wanted, self.say)]
-        except OSError as error:
+        except (FormatError, OSError) as error:
             self.notes.append(f"work/ was not searched: {error}")
             self.phases = None
             return []

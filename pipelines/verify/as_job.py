@@ -8,7 +8,7 @@ import apache_beam as beam
 from refinery.pipelines.export.work_place import WorkPlace
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.runners.runner import Runner
-from refinery.pipelines.verify.corpus import Checked, Corpus, report_on
+from refinery.pipelines.verify.corpus import Checked, CheckedCorpus, report_on
 from refinery.pipelines.verify.joins import Found
 from refinery.pipelines.verify.partials import read_partials, refuse_other_counts
 from refinery.pipelines.verify.pieces import SAMPLES, Question
@@ -60,9 +60,9 @@ def verify_as_job(
     leave are written and read once more.
     """
 
-    def check(corpus: Corpus) -> Checked:
+    def check(corpus: CheckedCorpus) -> Checked:
         pieces, asked, shares = corpus.pieces, corpus.identity, shares_for(corpus.pieces)
-        place = PartialsPlace(partials, {"asked": asked, "shares": shares}, runner, corpus.manifest.name, say)
+        place = PartialsPlace(partials, {"asked": asked, "shares": shares}, runner, corpus.corpus.manifest.name, say)
         place.refuse_file()
         refuse_other_counts(place.store, shares)
         job = VerifyJob(corpus.question, place.root, place.work, asked, shares)

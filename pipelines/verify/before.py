@@ -4,7 +4,6 @@ Shards that the last takedown's lists name are compared in pieces, by any proces
 be the same files, whose checksums both manifests have.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,11 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from refinery.loader.format.manifest import SPLITS, Manifest, ShardEntry, load_manifest
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import SPLITS, Manifest, ShardEntry
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.format.shard_list import as_shards
 from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA, Takedown, read_rows
-from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, size_and_crc32c
 from refinery.loader.takedown.past import COLUMNS, check_places, listed_file
 
@@ -70,8 +69,8 @@ class Before:
         self._unreadable: Exception | None = None  # what `judge` raises: the version before may be anything
         self.fault = f"--against {prefix}: nothing was taken out of this corpus; give the version that a takedown made"
         try:
-            self.old = open_store(prefix)
-            self.before, data = load_manifest(self.old)
+            old = Corpus(prefix)
+            self.old, self.before = old.store, old.manifest
         except (ValueError, OSError) as error:
             self.fault = f"--against {prefix}: {error}"
             return
@@ -79,7 +78,7 @@ class Before:
             self.fault, self._unreadable = f"--against {prefix}: {type(error).__name__}: {error}", error
             return
         if manifest.takedowns:
-            found, expected = hashlib.sha256(data).hexdigest(), self.takedown.previous
+            found, expected = old.sha256, self.takedown.previous
             differs = f"--against {prefix}: its manifest has sha256 {found}, the version before has {expected}"
             self.fault = differs if found != expected else ""
 

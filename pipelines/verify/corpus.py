@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from refinery.loader.format.manifest import Manifest, load_manifest
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.shard_list import as_shards
-from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect
 from refinery.pipelines.verify.before import Before
 from refinery.pipelines.verify.joins import Found
@@ -17,18 +16,15 @@ from refinery.pipelines.verify.partials import identity
 from refinery.pipelines.verify.pieces import Finding, Piece, Question, list_pieces
 from refinery.pipelines.verify.whole import Report, Whole
 
-Opened = tuple[Store, Manifest, bytes]  # and the manifest's sealed bytes
 Checked = tuple[Sequence[Finding], Found]  # of every piece, and of what is joined
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """sealed: the manifest's bytes. question: with partitions for the rows that this corpus leaves. before: the version
-    before, where that is asked for."""
+class CheckedCorpus:
+    """question: with partitions for the rows that this corpus leaves. before: the version before, where that is asked
+    for."""
 
-    store: Store
-    manifest: Manifest
-    sealed: bytes
+    corpus: Corpus
     question: Question
     before: Before | None
     pieces: Sequence[Piece]
@@ -36,28 +32,25 @@ class Corpus:
     @property
     def identity(self) -> dict[str, Any]:
         """What all partial results of this check agree on."""
-        return identity(self.question, self.sealed, self.pieces)
+        return identity(self.question, self.corpus.sha256, self.pieces)
 
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        manifest = self.manifest
+        manifest = self.corpus.manifest
         return as_shards(manifest.shards).all_files()[1] + sum(e.size for e in (*manifest.files, *manifest.listings))
 
 
-def open_corpus(question: Question) -> Corpus:
+def open_corpus(question: Question) -> CheckedCorpus:
     """Raises ValueError for a prefix that is no corpus, or has not all of its listings."""
-    store = open_store(question.prefix)
-    manifest, sealed = load_manifest(store)
-    manifest.load()
-    return _in_pieces(question, (store, manifest, sealed))
+    return _in_pieces(question, Corpus(question.prefix).load())
 
 
-def _in_pieces(question: Question, opened: Opened) -> Corpus:
-    store, manifest, _ = opened
+def _in_pieces(question: Question, corpus: Corpus) -> CheckedCorpus:
+    store, manifest = corpus.store, corpus.manifest
     before = Before(store, manifest, question.against) if question.against else None
     question = replace(question, partitions=partitions_for(_rows(manifest)))
-    return Corpus(*opened, question, before, list_pieces(store, manifest, before))
+    return CheckedCorpus(corpus, question, before, list_pieces(store, manifest, before))
 
 
 def _rows(manifest: Manifest) -> int:
@@ -69,39 +62,35 @@ def _rows(manifest: Manifest) -> int:
     return rows
 
 
-def report_on(question: Question, check: Callable[[Corpus], Checked], raises: bool = False) -> Report:
+def report_on(question: Question, check: Callable[[CheckedCorpus], Checked], raises: bool = False) -> Report:
     """The report on a corpus. check: what was found in its pieces, and what is joined of them. raises: as
     `open_corpus`, where there is no corpus; otherwise that is a failure."""
     start = time.perf_counter()
     report = Report(question.prefix)
-    for corpus in [open_corpus(question)] if raises else _open_if_whole(question, report.failures):
-        findings, joined = check(corpus)
-        whole = Whole(corpus.store, corpus.manifest, corpus.pieces, findings, joined, corpus.before)
+    for checked in [open_corpus(question)] if raises else _open_if_whole(question, report.failures):
+        findings, joined = check(checked)
+        corpus = checked.corpus
+        whole = Whole(corpus.store, corpus.manifest, checked.pieces, findings, joined, checked.before)
         report.failures += collect(question.prefix, whole.judge(report))
     report.seconds = time.perf_counter() - start
     return report
 
 
-def _open_if_whole(question: Question, failures: list[str]) -> list[Corpus]:
+def _open_if_whole(question: Question, failures: list[str]) -> list[CheckedCorpus]:
     """The corpus, its listings checked and loaded; none where `failures` gets why not."""
-    opened: list[Opened] = []
+    opened: list[Corpus] = []
     failures += collect(question.prefix, _open(question.prefix, opened))
     return [_in_pieces(question, each) for each in opened]
 
 
-def _open(prefix: str, opened: list[Opened]) -> Iterator[str]:
+def _open(prefix: str, opened: list[Corpus]) -> Iterator[str]:
     try:
-        store = open_store(prefix)
-        manifest, sealed = load_manifest(store)
+        corpus = Corpus(prefix)
     except ValueError as error:  # FormatError, or an unsupported kind of address
         yield str(error)
         return
-    if broken := [failure for entry in manifest.listings for failure in collect(entry.path, check_file(store, entry))]:
+    checks = ((entry.path, check_file(corpus.store, entry)) for entry in corpus.manifest.listings)
+    if broken := [failure for path, check in checks for failure in collect(path, check)]:
         yield from broken
         return
-    try:
-        manifest.load()
-    except ValueError as error:
-        yield str(error)
-        return
-    opened.append((store, manifest, sealed))
+    opened.append(corpus.load())

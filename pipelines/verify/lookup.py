@@ -109,10 +109,7 @@ def check_lookup_file(store: Store, file: FileEntry, files: LookupFiles, facts: 
             known = faults.setdefault(kind, [0, seen + int(np.argmax(wrong))])
             known[0] += int(wrong.sum())
 
-    with store.open(file.path) as stream, bounded_parquet(stream, file.path) as (schema, batches):
-        if not schema.equals(SCHEMA):
-            yield f"{file.path}: columns {schema.names} found, {SCHEMA.names} expected"
-            return
+    with store.open(file.path) as stream, bounded_parquet(stream, file.path, exactly=SCHEMA) as (_, batches):
         for batch in batches:
             if nulls := [name for name in SCHEMA.names if batch.column(name).null_count]:
                 yield f"{file.path}: nulls in {', '.join(nulls)}, none expected"

@@ -13,12 +13,13 @@ from refinery.loader.format.document_fields import DEAD_LETTERS, REJECTS, names_
 from refinery.loader.format.listing import FOLDER as LISTINGS
 from refinery.loader.format.manifest import MANIFEST, RUN, SPLITS, Manifest, unseal
 from refinery.loader.format.packed import FOLDER as PACKED
+from refinery.loader.format.shard_files import read_file
 from refinery.loader.format.takedown import FOLDER as TAKEDOWNS
 from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store, check_name, size_and_crc32c
 from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.inputs_read.published import INPUTS, compare_inputs, parse_inputs
-from refinery.pipelines.statistics.published import STATISTICS, read_statistics
+from refinery.pipelines.statistics.published import MAX_BYTES, STATISTICS, parse_statistics
 from refinery.transforms.lookup.entries import FOLDER as LOOKUP
 from refinery.transforms.lookup.entries import Hashes, hash_rows
 
@@ -62,11 +63,15 @@ def check_inputs(store: Store, manifest: Manifest) -> Iterator[str]:
 def check_statistics(store: Store, manifest: Manifest) -> Iterator[str]:
     """statistics.json, where there is one, is listed; what it counts at a point is what the funnel's stage kept, and
     in the shards what the manifest says."""
-    statistics = read_statistics(store)
-    if statistics is None:
+    entry = next((entry for entry in manifest.files if entry.path == STATISTICS), None)
+    if entry is None:
+        if store.size(STATISTICS) is not None:
+            yield f"{STATISTICS}: not in {MANIFEST}"
         return
-    if all(entry.path != STATISTICS for entry in manifest.files):
-        yield f"{STATISTICS}: not in {MANIFEST}"
+    if entry.size > MAX_BYTES:
+        yield f"{STATISTICS}: {entry.size} bytes listed, {MAX_BYTES} at most expected"
+        return
+    statistics = parse_statistics(read_file(store, entry), STATISTICS)
     for point in statistics.points:
         if point.total is None:
             continue

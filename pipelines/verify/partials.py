@@ -56,13 +56,13 @@ class Share:
         return pieces[self.number :: self.count]
 
 
-def identity(question: Question, manifest: bytes, pieces: Sequence[Piece]) -> dict[str, Any]:
-    """What all partials of one check agree on: the manifest's bytes, what is asked, and the pieces."""
+def identity(question: Question, manifest: str, pieces: Sequence[Piece]) -> dict[str, Any]:
+    """What all partials of one check agree on: the manifest's SHA-256, what is asked, and the pieces."""
     names = hashlib.sha256()
     for piece in pieces:
         names.update(repr((piece.kind, piece.path, piece.number, piece.part)).encode("utf-8", "backslashreplace"))
     return {
-        "manifest": hashlib.sha256(manifest).hexdigest(),
+        "manifest": manifest,
         "samples": question.samples,
         "partitions": question.partitions,
         "pieces": names.hexdigest(),

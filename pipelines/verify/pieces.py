@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry, read_manifest
-from refinery.loader.storage.open_store import open_store
+from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import SCRATCH, check_file, collect
 from refinery.pipelines.checks.texts import check_text, notes_text_ids
@@ -124,8 +124,8 @@ class Checker:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        self.store = open_store(question.prefix)
-        self.manifest = read_manifest(self.store)
+        corpus = Corpus(question.prefix)
+        self.store, self.manifest = corpus.store, corpus.manifest
         self.plan = read_plan(self.manifest.recipe)
         self.has_text_ids = notes_text_ids(self.manifest)
         self._lookup = LookupFiles(self.manifest)

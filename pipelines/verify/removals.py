@@ -53,10 +53,10 @@ def check_removals_file(
     """
     rows = Rows(recipe, *place, writer)
     facts["ends"] = True
-    with store.open(file.path) as stream, bounded_parquet(stream, file.path) as (schema, batches):
-        if not schema.equals(REMOVALS_SCHEMA):
-            yield f"{file.path}: columns {schema.names} found, {REMOVALS_SCHEMA.names} expected"
-            return
+    with (
+        store.open(file.path) as stream,
+        bounded_parquet(stream, file.path, exactly=REMOVALS_SCHEMA) as (_, batches),
+    ):
         for batch in batches:
             nulls = [name for name in REMOVALS_SCHEMA.names if batch.column(name).null_count]
             if nulls:

@@ -237,14 +237,26 @@ def _check_provenance(
 ) -> Generator[str, None, npt.NDArray[np.int64] | None]:
     """Failures of the provenance, then text_bytes (int64 [rows]) as the generator's value (None if unreadable). Row ->
     `text_id`, of those that have one, is put into `changed`."""
+    try:
+        return (yield from _check_rows(store, facts, plan, index, stage_columns, changed))
+    except FormatError as error:
+        yield str(error)
+        return None
+
+
+def _check_rows(
+    store: Store,
+    facts: ShardFacts,
+    plan: Plan | None,
+    index: Index | None,
+    stage_columns: Sequence[Column],
+    changed: dict[int, bytes],
+) -> Generator[str, None, npt.NDArray[np.int64] | None]:
     shard, path = facts.shard, facts.shard.provenance.path
     scores = [column.name for column in stage_columns if column.type == "float"]
     check = RowCheck(shard, plan, scores, changed, facts.hashes is not None, facts.present)
     schema = provenance_schema(stage_columns)
-    with store.open(path) as stream, bounded_parquet(stream, path) as (found_schema, batches):
-        if not found_schema.equals(schema):
-            yield f"{path}: its columns are not those of the format: {_schema_difference(found_schema, schema)}"
-            return None
+    with store.open(path) as stream, bounded_parquet(stream, path, exactly=schema) as (_, batches):
         columns: dict[str, list[npt.NDArray[Any]]] = {"id": [], "text_bytes": [], "token_offset": [], "token_count": []}
         for batch in batches:  # all columns, since each must be readable
             for name, parts in columns.items():
@@ -387,8 +399,3 @@ def _parsed(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-
-
-def _schema_difference(schema: pa.Schema, right: pa.Schema) -> str:
-    found, expected = ({str(field) for field in fields} for fields in (schema, right))
-    return f"{sorted(found - expected)} found, {sorted(expected - found)} expected"

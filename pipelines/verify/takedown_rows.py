@@ -44,10 +44,7 @@ def check_listing_file(
     schema = ADDED_SCHEMA if steps[0] % 2 else REMOVED_SCHEMA
     columns = [name for name in (*COLUMNS, *WHY) if name in schema.names]
     documents = tokens = 0
-    with store.open(path) as stream, bounded_parquet(stream, path, columns) as (found, batches):
-        if not found.equals(schema):
-            yield f"{path}: columns {found.names} found, {schema.names} expected"
-            return
+    with store.open(path) as stream, bounded_parquet(stream, path, columns, exactly=schema) as (_, batches):
         for batch in batches:
             in_shards = np.array([bool(split) for split in batch.column("split").to_pylist()], np.bool_)
             documents += int(in_shards.sum())
@@ -63,6 +60,7 @@ def check_listing_file(
                 rows = {"key": row_ids(batch), "record": row_records(batch), "step": step, "flags": flags}
                 writer.add("gone", table_rows("gone", **rows))
     facts |= {"documents": documents, "tokens": tokens}
+    yield from ()  # its failures are FormatErrors
 
 
 def add_present(writer: RunWriter, place: int, batch: pa.RecordBatch, first: int) -> None:

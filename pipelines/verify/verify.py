@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.checks.file_checks import SCRATCH
 from refinery.pipelines.progress.work import Work
-from refinery.pipelines.verify.corpus import Checked, Corpus, open_corpus, report_on
+from refinery.pipelines.verify.corpus import Checked, CheckedCorpus, open_corpus, report_on
 from refinery.pipelines.verify.keyed_rows import Tables
 from refinery.pipelines.verify.partials import Share, check_runs, find_partial, read_partials, write_partial
 from refinery.pipelines.verify.pieces import SAMPLES, UNCOUNTED, Question
@@ -48,7 +48,7 @@ def verify(
     document (56 where `url_dup` is on), and 90 per removed one.
     """
 
-    def check(corpus: Corpus) -> Checked:
+    def check(corpus: CheckedCorpus) -> Checked:
         (work or Work()).expect(corpus.size)
         processes = Processes(corpus.question, workers if corpus.size >= worth else 1)
         with TemporaryDirectory(prefix=SCRATCH) as folder, processes:
@@ -105,7 +105,7 @@ def verify_merged(
     the corpus the small files alone; memory and disk as joining in `verify`.
     """
 
-    def check(corpus: Corpus) -> Checked:
+    def check(corpus: CheckedCorpus) -> Checked:
         place, partitions = open_store(partials), corpus.question.partitions
         compared = f" --against {against}" if against else ""
         again = f"`refinery verify {prefix}{compared} --partial {partials} --shards `"

@@ -1,5 +1,6 @@
 """The steps of "An export" in docs/extending.md, followed literally: one file, one command."""
 
+import pickle
 import re
 import shlex
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 import refinery.corpus
 from refinery.loader.errors import FormatError
 from refinery.pipelines.cli.command_line import execute
+from refinery.pipelines.export import options
+from refinery.pipelines.export.registry import load_format
 from refinery.pipelines.recipe import user_stages
 from tests.pipelines.export.exporting import corpus_shards
 from tests.pipelines.inputs import ROOT
@@ -81,6 +84,16 @@ def test_the_steps(
     sys.modules.pop("arrow_ipc", None)
     assert execute([*words(corpus, output), "--workers", "0"]) == 1
     assert "holds another export" in capsys.readouterr().err
+
+
+def test_it_is_loaded_once_and_travels_by_name(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+    monkeypatch.setattr(options, "load_format", lambda name, also: loaded.append(name) or load_format(name))
+    made = options.ExportOptions("arrow_ipc:ARROW")
+    assert [made.declared.name, made.declared.suffix(made.files), bool(made.code.files)] == ["arrow", ".arrow", True]
+    there = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own
+    assert there == made and vars(there).keys() < vars(made).keys() and len(loaded) == 1
+    assert there.declared.name == there.declared.name == "arrow" and len(loaded) == 2
 
 
 def test_its_test_passes(mine: Path) -> None:

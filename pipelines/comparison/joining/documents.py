@@ -80,10 +80,9 @@ def document_rows(side: Side, shared: Shared, more: tuple[str, ...] = ()) -> Ite
     """
     shards = side.manifest.shards
     next_row = [0] * len(shards)
-    for number, table in read_groups(((side.store, shard.provenance.path) for shard in shards), (*NEEDED, *more)):
+    places = ((side.store, shard.provenance.path) for shard in shards)
+    for number, table in read_groups(places, (*NEEDED, *more), side.corpus.schema):
         what = side.store.url(shards[number].provenance.path)
-        if missing := [name for name in NEEDED if name not in table.column_names]:
-            raise FormatError(f"{what}: no column {missing[0]}, it is expected; see `refinery verify`")
         rows = np.zeros(table.num_rows, ROW)
         rows["id"] = ids_of(table["id"], what)
         rows["origin"], rows["path"] = shared.keys(table["origin"], side)

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.removals import FOLDER
-from refinery.loader.format.takedown import STAGE
+from refinery.loader.format.removals import FOLDER, REMOVALS_SCHEMA
+from refinery.loader.format.takedown import REMOVED_SCHEMA, STAGE
 from refinery.loader.parquet.batches import stored_table
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.comparison.joining.documents import Shared, ids_of
@@ -49,7 +49,7 @@ def removing_stages(side: Side) -> dict[str, str]:
 
 def _taken_down(side: Side, shared: Shared, fates: Names[Fate]) -> Iterator[Rows]:
     files = [takedown.removed for takedown in side.manifest.takedowns]
-    for number, table in read_groups(_places(side, files), ("id", "was", "why", "origin")):
+    for number, table in read_groups(_places(side, files), ("id", "was", "why", "origin"), REMOVED_SCHEMA):
         rows = _rows(table, shared, side, side.store.url(files[number]))
         rows["id"] = ids_of(table["id"], files[number])
         rows["fate"] = _numbers(table, "why", "was", fates, _taken)
@@ -63,7 +63,8 @@ def _taken(why: str, was: str) -> Fate:
 def _removals(side: Side, shared: Shared, fates: Names[Fate]) -> Iterator[Rows]:
     stages = removing_stages(side)
     files = side.files(FOLDER)
-    for number, table in read_groups(_places(side, files), ("id", "kept_id", "reason", "scope", "origin")):
+    columns = ("id", "kept_id", "reason", "scope", "origin")
+    for number, table in read_groups(_places(side, files), columns, REMOVALS_SCHEMA):
         what = side.store.url(files[number])
         rows = _rows(table, shared, side, what)
         rows["id"], rows["other"] = ids_of(table["id"], what), ids_of(table["kept_id"], what)

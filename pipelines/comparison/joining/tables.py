@@ -16,11 +16,14 @@ from refinery.pipelines.comparison.joining.ahead import ahead
 Place = tuple[Store, str]
 
 
-def read_groups(places: Iterable[Place], columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+def read_groups(
+    places: Iterable[Place], columns: Sequence[str], schema: pa.Schema | None = None
+) -> Iterator[tuple[int, pa.Table]]:
     """(number of the file, its next row group), files and groups in order. Columns that a file does not have are left
-    out. Memory: these columns of a few row groups. Raises FormatError for a damaged file."""
+    out. schema: all columns that each file must have. Memory: these columns of a few row groups. Raises FormatError for
+    a damaged file."""
     listed = list(places)
-    counts = ahead(_groups, listed)
+    counts = ahead(partial(_groups, schema=schema), listed)
     tasks = (
         (number, place, group)
         for number, (place, count) in enumerate(zip(listed, counts, strict=True))
@@ -46,8 +49,8 @@ def read_rows(place: Place, rows: Sequence[int], columns: Sequence[str]) -> dict
     return found
 
 
-def _groups(place: Place) -> int:
-    with _opened(place) as file:
+def _groups(place: Place, schema: pa.Schema | None) -> int:
+    with _opened(place, schema) as file:
         return int(file.metadata.num_row_groups)
 
 
@@ -59,13 +62,11 @@ def _read(task: tuple[int, Place, int], columns: Sequence[str]) -> tuple[int, pa
 
 
 @contextmanager
-def _opened(place: Place) -> Iterator[GuardedFile]:
-    """The file, whose absence or damage is an error with its name and the next step."""
+def _opened(place: Place, schema: pa.Schema | None = None) -> Iterator[GuardedFile]:
+    """The file, whose absence is an error with its name and the next step."""
     store, path = place
     try:
-        with guarded_parquet(store.open(path), store.url(path)) as file:
+        with guarded_parquet(store.open(path), store.url(path), schema) as file:
             yield file
     except FileNotFoundError:
         raise FormatError(f"{store.url(path)}: is not there; `refinery verify` says what else is missing") from None
-    except FormatError as error:
-        raise FormatError(f"{error}; `refinery verify` says what else is damaged") from None

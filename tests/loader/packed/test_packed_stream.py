@@ -15,8 +15,10 @@ from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.format.packed import PLACES, REQUIRED
 from refinery.loader.order.order import OrderParams
+from refinery.loader.packed import packed_source
 from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_source import PackedSource, row_files
+from refinery.loader.parquet import batches as parquet_batches
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.state import StateError
@@ -358,4 +360,16 @@ def test_damage(own: Path) -> None:
         packed(own)
     edit_manifest(own)  # checksums of a file that is not Parquet
     with pytest.raises(FormatError, match="not a readable Parquet file"):
+        packed(own)
+
+
+def test_a_row_group_is_looked_at_before_it_is_decoded(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its checksums are right: whoever forges a page or a footer can list it, too."""
+    assert rows(packed(own, epochs=1))
+    monkeypatch.setattr(parquet_batches, "MAX_PAGE", 40)
+    with pytest.raises(FormatError, match=rf"{WEB0[:20]}.*: row group 0 has a page of [\d,]+ bytes, 40 or less"):
+        rows(packed(own, epochs=1))
+    monkeypatch.undo()
+    monkeypatch.setattr(packed_source, "FOOTER_EACH", 100)
+    with pytest.raises(FormatError, match=r"packed/train/.*: a footer of [\d,]+ bytes, [\d,]+ or less expected"):
         packed(own)

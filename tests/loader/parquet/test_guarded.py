@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from refinery.loader.errors import FormatError
 from refinery.loader.parquet import batches
 from refinery.loader.parquet.guarded import GuardedFile, guarded_parquet
+from refinery.loader.parquet.pages import MAX_ITEMS
 
 TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=20)), max_size=60)
 
@@ -74,3 +75,29 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
         ):
             with pytest.raises(FormatError, match=r"x: no column 'id', \['text'\] found"):
                 read(["id"])
+
+
+def test_a_footer_whose_lists_would_take_far_more_than_it(tmp_path: Path) -> None:
+    """Its size says nothing: a name in the path of a column is a byte in the file, and 32 in memory."""
+    names = MAX_ITEMS // 2
+    path = b"\x39\xf8" + bytes([names & 127 | 128, names >> 7 & 127 | 128, names >> 14]) + bytes(names)
+    column = b"\x3c" + path + b"\x46\x02\x26\x08\0\0"
+    for columns, said in ((1, "x: "), (3, "x: not a readable Parquet file: a damaged footer")):
+        footer = b"\x49\x1c\x19" + bytes([columns << 4 | 12]) + column * columns + b"\0\0"
+        with pytest.raises(FormatError, match=said) as caught:
+            GuardedFile(io.BytesIO(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"), "x")
+        assert ("a damaged footer" in str(caught.value)) == (columns == 3)
+
+
+def test_other_columns_than_expected() -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"id": [1], "text": ["a"]}), file)
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
+    said = r"x: its columns are not those of the format: \['id: int64'\] found, \['id: int64, no null'\] expected"
+    with pytest.raises(FormatError, match=said):
+        GuardedFile(file, "x", schema)
+    with pytest.raises(FormatError, match=said):
+        batches.bounded_table(file, "x", exactly=schema)
+    assert GuardedFile(file, "x", pq.read_schema(file)).read().num_rows == 1
+    with pytest.raises(FormatError, match=r"\['id', 'text'\] found, \['text', 'id'\] expected"):
+        GuardedFile(file, "x", pa.schema(list(pq.read_schema(file))[::-1]))

@@ -18,7 +18,7 @@ from refinery.pipelines.adopt import adopt as module
 from refinery.pipelines.adopt.adopt import AdoptOptions, _chunks, adopt
 from refinery.pipelines.adopt.megatron_index import read_megatron_index
 from refinery.pipelines.adopt.verify_adopted import verify_adopted
-from refinery.pipelines.checks.kinds import is_adopted
+from refinery.pipelines.checks.kinds import ADOPTED, CORPUS, kind_of
 from refinery.pipelines.cli.command_line import execute
 from tests.corpus_factory import BOS, EOS, VOCABULARY, build_corpus, replace_manifest, tokenizer_json
 from tests.fake_gcs import fake_gcs
@@ -78,7 +78,7 @@ def test_a_corpus(tmp_path: Path, tokenizer: Path, dtype: str) -> None:
         for batch in stream:
             found += batch["input_ids"][batch["input_ids"] != EOS].tolist()
     assert sorted(found) == sorted(token for token in flat(DOCUMENTS) if token != EOS)
-    assert is_adopted(str(tmp_path / "data"))
+    assert kind_of(str(tmp_path / "data")) == ADOPTED
     report = verify_adopted(str(tmp_path / "data"))
     assert (report.failures, report.documents, report.tokens) == ([], 4, manifest.totals["tokens"])
 
@@ -340,8 +340,8 @@ def test_verify_finds(tmp_path: Path, tokenizer: Path) -> None:
         "manifest.json: totals.tokens is 209, 208 expected from the shards"
     ]
     (tmp_path / "data" / MANIFEST).write_bytes(b"{}")
-    assert not is_adopted(str(tmp_path / "data"))
-    assert not is_adopted(str(build_corpus(tmp_path / "own")))
+    assert kind_of(str(tmp_path / "data")) == CORPUS
+    assert kind_of(str(build_corpus(tmp_path / "own"))) == CORPUS
 
 
 @pytest.fixture

@@ -212,7 +212,7 @@ def test_published_files_that_no_run_writes(corpus: Path, tmp_path: Path) -> Non
     for column in (pa.nulls(len(table), pa.string()), pa.array(range(len(table)), pa.int64())):
         pq.write_table(table.set_column(table.schema.get_field_index("origin"), "origin", column), path)
         edit_manifest(prefix)
-        with pytest.raises(OSError, match=f"{path.name}.*origin"):
+        with pytest.raises(FormatError, match=f"{path.name}.*origin"):
             audited(prefix)
     pq.write_table(table, path)
     record = unseal((prefix / RUN).read_bytes(), RUN)

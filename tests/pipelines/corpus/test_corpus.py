@@ -16,8 +16,9 @@ import yaml
 
 import refinery.corpus
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manifest, seal, unseal
+from refinery.loader.format.manifest import MANIFEST, RUN, VIEW_KIND, Manifest, read_manifest, seal, unseal
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.checks import kinds
 from refinery.pipelines.cli.command_line import execute
 from refinery.transforms.rules.expression import ExpressionError
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -258,3 +259,17 @@ def test_another_run_file_than_listed(corpus: Path, tmp_path: Path) -> None:
     opened = refinery.corpus.PublishedCorpus(str(tmp_path))
     with pytest.raises(FormatError, match=r"_run\.json: .* found, .* expected|No such file|missing"):
         _ = opened.run
+
+
+def test_the_kind_of_a_long_manifest(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_bytes(seal({"kind": VIEW_KIND, "domains": ["a domain"] * 10_000}))
+    assert kinds.kind_of(str(tmp_path)) == kinds.VIEW
+    with pytest.raises(FormatError, match="schema version None found"):
+        refinery.corpus.open(tmp_path)
+
+
+def test_sections_that_this_version_does_not_know(corpus: Path, tmp_path: Path) -> None:
+    payload = unseal((corpus / MANIFEST).read_bytes(), "")
+    (tmp_path / MANIFEST).write_bytes(seal(payload | {"derived_from": {"name": "x"}}))
+    assert refinery.corpus.open(tmp_path).manifest.further == {"derived_from": {"name": "x"}}
+    assert refinery.corpus.open(corpus).manifest.further == {}

@@ -69,7 +69,7 @@ def test_what_has_no_shards_is_refused(corpus: Path, tmp_path: Path) -> None:
     export(corpus, tmp_path / "texts", "jsonl")
     with pytest.raises(FormatError, match="an export of documents; nodes train on a corpus"):
         shards_of_node(str(tmp_path / "texts"), "anna")
-    with pytest.raises(FormatError, match=r"manifest\.json is missing: no finished corpus or export"):
+    with pytest.raises(FormatError, match=r"is not a corpus: manifest\.json is missing"):
         shards_of_node(str(tmp_path / "nothing"), "anna")
     with pytest.raises(ValueError, match="--split: 'validation' given, which has no shards"):
         shards_of_node(str(corpus), "anna", split="validation")

@@ -144,7 +144,7 @@ def test_damaged_tokens_end_the_export(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[100] ^= 1
     path.write_bytes(data)
-    with pytest.raises(Exception, match=r"shard-00001-of-00003\.bin: .* crc32c"):
+    with pytest.raises(Exception, match=r"shard-00001-of-00003\.bin: .*crc32c"):
         export(corpus, tmp_path / "out", "jsonl")
 
 

@@ -15,7 +15,7 @@ import pytest
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
 from refinery.loader.storage.store import checksums
-from refinery.pipelines.checks.kinds import is_export
+from refinery.pipelines.checks.kinds import CORPUS, EXPORT, kind_of
 from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.checkpoint import CHECKPOINT
 from refinery.pipelines.export.torch_file import read_torch_file, write_torch_file
@@ -212,7 +212,7 @@ def test_a_flipped_bit_anywhere_is_found(corpus: Path, tmp_path: Path, format_: 
 
 def test_the_command_knows_an_export_from_a_corpus(corpus: Path, exported: Path, tmp_path: Path) -> None:
     shutil.copytree(exported / "jsonl", tmp_path / "out")
-    assert is_export(str(tmp_path / "out")) and not is_export(str(corpus)) and not is_export(str(tmp_path))
+    assert kind_of(str(tmp_path / "out")) == EXPORT and kind_of(str(corpus)) == kind_of(str(tmp_path)) == CORPUS
     good = run("verify", tmp_path / "out")
     assert "encoded 9 documents again\nall checks passed" in good.stdout
     reseal(tmp_path / "out", change_line(b"one fine day", b"one fine dab"))

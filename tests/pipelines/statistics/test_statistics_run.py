@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader.format.manifest import seal
-from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
-from refinery.pipelines.statistics.published import STATISTICS, Point, Statistics, read_statistics
+from refinery.pipelines.corpus.published import PublishedCorpus
+from refinery.pipelines.statistics.published import STATISTICS, Point, Statistics
 from refinery.pipelines.verify.verify import verify
 from refinery.transforms.address.host import host_of
 from tests.corpus_factory import replace_manifest
@@ -22,7 +22,7 @@ from tests.plain_manifest import manifest_of
 
 
 def statistics_of(prefix: Path) -> Statistics:
-    found = read_statistics(open_store(str(prefix)))
+    found = PublishedCorpus(str(prefix)).statistics()
     assert found is not None
     return found
 

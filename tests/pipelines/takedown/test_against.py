@@ -103,8 +103,8 @@ LIES: dict[str, tuple[Lie, str]] = {
     "none": (lambda new, old: None, ""),
     "rows out of order": (reverse, ""),
     "another token": (of_new(".bin"), r"\.bin: tokens \d+ to \d+ are not those of before, from \d+ on"),
-    "another token before": (of_old(".bin"), r"\.bin: .*\.bin: \d+ bytes, crc32c \w+ found, "),
-    "another index before": (of_old(".idx"), r"\.bin: .*\.idx: \d+ bytes, crc32c \w+ found, "),
+    "another token before": (of_old(".bin"), r"\.bin: .*\.bin: crc32c \w+ found, "),
+    "another index before": (of_old(".idx"), r"\.bin: .*\.idx: crc32c \w+ found, "),
     "no file before": (lambda new, old: (old / rewritten(new).bin.path).unlink(), r"\.bin: .*\.bin: missing, "),
     "no rows before": (lambda new, old: (old / rewritten(new).provenance.path).unlink(), r"\.bin: \[Errno 2\]"),
     "a longer document": (listing(lambda row: row.update(token_count=row["token_count"] + 1)), r"were there$"),
@@ -120,12 +120,12 @@ LIES: dict[str, tuple[Lie, str]] = {
         listing(lambda row: row.update(token_offset=-1)),
         ": a place that no document can have$",
     ),
-    "not its place": (listing(lambda row: row.update(token_offset=10**6)), "FormatError: .* cannot have had$"),
+    "not its place": (listing(lambda row: row.update(token_offset=10**6)), ": .* cannot have had$"),
     "no such shard": (listing(lambda row: row.update(index=99)), "/99 is listed, and there is no such shard$"),
     "another file": (other_file, r"\.bin: nothing went or came, and yet it is another file$"),
-    "no list": (without_list, "FormatError: .*: not in the manifest, which names it among its takedowns$"),
-    "a list cut off": (lambda new, old: (new / REMOVED).write_bytes(b"PAR1"), r"CorruptShard: .*: 4 bytes, crc32c "),
-    "no listings before": (lambda new, old: shutil.rmtree(old / "manifests"), "old: FormatError: .*: missing, "),
+    "no list": (without_list, "^.*: not in the manifest, which names it among its takedowns$"),
+    "a list cut off": (lambda new, old: (new / REMOVED).write_bytes(b"PAR1"), r": size 4 found, \d+ expected; crc32c "),
+    "no listings before": (lambda new, old: shutil.rmtree(old / "manifests"), ": missing, "),
     "fewer shards": (fewer_shards, ": its shards are not those of "),
     "no manifest before": (lambda new, old: (old / MANIFEST).write_bytes(b"{}"), "^--against .*"),
 }
@@ -161,10 +161,10 @@ def test_pages_are_looked_at_before_they_are_read(pair: tuple[Path, Path], monke
     allowed = parquet_batches.check_pages
     for where in ("shard-0", "takedowns/"):
 
-        def pages(stream: Any, path: str, columns: Any, where: str = where) -> Any:
+        def pages(stream: Any, path: str, *more: Any, where: str = where) -> Any:
             if where in path:
                 raise FormatError(f"{path}: has a page of 999 GB")
-            return allowed(stream, path, columns)
+            return allowed(stream, path, *more)
 
         monkeypatch.setattr(parquet_batches, "check_pages", pages)
         assert any("has a page of 999 GB" in failure for failure in differences(*pair))

@@ -8,7 +8,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.cards.about import About
 from refinery.pipelines.cards.cards import CARDS
 from refinery.pipelines.cards.facts import read_card_facts
-from refinery.pipelines.statistics.published import read_statistics
+from refinery.pipelines.corpus.published import PublishedCorpus
 from tests.pipelines.takedown.corpora import remove, rows
 from tests.pipelines.takedown.families import Corpus, Record, sentence
 from tests.shared import shared
@@ -61,7 +61,7 @@ def test_a_takedown_is_a_step_of_our_own(versions: list[Path]) -> None:
 
 
 def test_hosts_are_counted_again(versions: list[Path]) -> None:
-    statistics = read_statistics(open_store(str(versions[1])))
+    statistics = PublishedCorpus(str(versions[1])).statistics()
     point = statistics.point("published") if statistics else None
     assert point is not None and point.hosts is not None and point.total is not None
     assert point.total.documents == len(rows(versions[1])) == 4

@@ -18,10 +18,10 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.audit.audit import audit
 from refinery.pipelines.audit.recorded import Asked
 from refinery.pipelines.audit.sample import Sample
+from refinery.pipelines.corpus.published import PublishedCorpus
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.runners.runner import Runner
-from refinery.pipelines.statistics.published import read_statistics
 from refinery.pipelines.takedown.attribute import Attribution
 from refinery.pipelines.takedown.families import Absent, Compared, PartFiles, find_families
 from refinery.pipelines.takedown.place import Place
@@ -108,7 +108,7 @@ def went(prefix: Path) -> list[dict[str, Any]]:
 
 def counted(prefix: Path) -> Any:
     """What statistics.json says of the documents in the shards."""
-    statistics = read_statistics(open_store(str(prefix)))
+    statistics = PublishedCorpus(str(prefix)).statistics()
     point = statistics.point("published") if statistics else None
     return point and point.model_dump(exclude={"after"})
 

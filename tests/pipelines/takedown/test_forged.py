@@ -25,12 +25,13 @@ LARGE = "large"  # stands for a text of more bytes than a page may have
 
 
 def forge(path: Path, column: str, value: Any) -> None:
-    """The file's rows, the first with another value in a column, which then has the type of that value."""
+    """The file's rows, the first with another text in a column, or all with a number, which the column is then of."""
     table = pq.read_table(path)
     place = table.column_names.index(column)
     values = [value, *table[column].to_pylist()[1:]] if isinstance(value, str) else [value] * len(table)
     path.unlink()
-    pq.write_table(table.set_column(place, column, pa.array(values)), path, compression="zstd")
+    field = table.schema.field(place) if isinstance(value, str) else column
+    pq.write_table(table.set_column(place, field, pa.array(values)), path, compression="zstd")
 
 
 @pytest.mark.parametrize(

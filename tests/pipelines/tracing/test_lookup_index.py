@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from refinery.loader.errors import FormatError
 from refinery.loader.storage.store import LocalStore
 from refinery.pipelines.run.api import refine
 from refinery.pipelines.tracing.answers import Dead, Kept, Missing, Query, Rejected, Removed
@@ -170,7 +171,7 @@ FIRST = r"lookup/part-00000-of-\d{5}.parquet: "
         (change(0, lambda rows: [{**row, "place": "train/\x1b"} for row in rows]), FIRST + r"\d+ entries that name no"),
         (lose_file, r"lookup/: \[.*\] found, files 0 to \d+ of \d+ expected"),
         (foreign_file, "lookup/part-00000-of-00001.parquet: not in manifest.json"),
-        (other_columns, FIRST + r"columns \['hash'\] found"),
+        (other_columns, FIRST + r"its columns are not those of the format: \['hash: int64'\] found"),
     ],
 )
 def test_verify_finds_what_is_wrong(corpus: Path, tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
@@ -202,5 +203,5 @@ def test_an_index_that_is_empty_or_damaged(corpus: Path, tmp_path: Path) -> None
     assert isinstance(trace(str(copy), [Query("url", rows_of(copy, "train/s")[0]["url"])]).answers[0][1], Missing)
     for path in index_of(copy):
         path.write_bytes(b"PAR1" * 9)
-    with pytest.raises(OSError, match=r"lookup/part-0000\d-of-0000\d.parquet: cannot be read"):
+    with pytest.raises(FormatError, match=r"lookup/part-0000\d-of-0000\d.parquet: not a readable Parquet file"):
         trace(str(copy), [Query("url", NOWHERE)])

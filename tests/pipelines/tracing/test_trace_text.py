@@ -149,8 +149,9 @@ def test_prefix_that_is_no_corpus(corpus: Path, tmp_path: Path, capsys: pytest.C
 
 def test_damaged_file_is_named(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (corpus / REJECTS).write_bytes(b"PAR1" * 9)
-    assert execute(["trace", str(corpus), "--url", "x"]) == 1
-    assert f"{REJECTS}: cannot be read" in capsys.readouterr().err
+    assert execute(["trace", str(corpus), "--url", "x"]) == 2
+    said = "not a readable Parquet file: no footer of Parquet; `refinery verify` says what else is damaged"
+    assert f"{REJECTS}: {said}" in capsys.readouterr().err
 
 
 def test_no_beam_is_loaded() -> None:
