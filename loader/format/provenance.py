@@ -32,10 +32,13 @@ class Column:
 COLUMN_TYPES = {"string": pa.string(), "float": pa.float32(), "integer": pa.int64()}
 
 
-def provenance_schema(columns: Sequence[Column]) -> pa.Schema:
+TOKENS = ("token_offset", "token_count")  # columns that corpora of texts have not
+
+
+def provenance_schema(columns: Sequence[Column], has_tokens: bool = True) -> pa.Schema:
     """Schema of the provenance files of a corpus: row i describes document i of the shard of the same name."""
     stages = [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
-    return pa.schema(
+    schema = pa.schema(
         [
             pa.field("id", pa.binary(16), nullable=False),
             pa.field("url", pa.string(), nullable=False),
@@ -44,21 +47,24 @@ def provenance_schema(columns: Sequence[Column]) -> pa.Schema:
             *stages,
             pa.field("copies", pa.uint32(), nullable=False),
             pa.field("sources", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
-            pa.field("text_bytes", pa.int64(), nullable=False),  # UTF-8 size of the text that was encoded
+            pa.field("text_bytes", pa.int64(), nullable=False),  # UTF-8 size of the text that was encoded or written
             pa.field("token_offset", pa.int64(), nullable=False),  # of the first token, from the shard's start
             pa.field("token_count", pa.int64(), nullable=False),  # with BOS and EOS
             pa.field("meta", pa.string(), nullable=False),  # a JSON object with further values
         ]
     )
+    return schema if has_tokens else pa.schema([field for field in schema if field.name not in TOKENS])
 
 
-def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> None:
+def write_provenance(
+    path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], has_tokens: bool = True
+) -> None:
     """Write rows (exactly the fields of `provenance_schema`) as Parquet; the same rows give the same bytes.
 
     Raises ValueError for a row with other fields; pyarrow.ArrowException, TypeError or OverflowError for a value that
     does not fit its column, including null. Memory: one row group of 65,536 rows, as columns.
     """
-    schema = provenance_schema(columns)
+    schema = provenance_schema(columns, has_tokens)
     names = set(schema.names)
     repeated = ["source", *(column.name for column in columns if column.type == "string")]
     with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=repeated) as writer:

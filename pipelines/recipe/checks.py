@@ -19,8 +19,9 @@ from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import TokenizerInfo, check_tokenizer
 
 
-def check_files(recipe: Recipe) -> TokenizerInfo:
-    """Load every list and model of the recipe once; returns what the run must know of its tokenizer.
+def check_files(recipe: Recipe) -> TokenizerInfo | None:
+    """Load every list and model of the recipe once; returns what the run must know of its tokenizer, None where its
+    lane writes texts.
 
     Raises RecipeError, one line with the section's path. Cost: about a second, most of it the tokenizer.
     """
@@ -29,6 +30,8 @@ def check_files(recipe: Recipe) -> TokenizerInfo:
         check_stage(stage, params)
     check_signature(recipe)
     check_compared(recipe)
+    if not recipe.LANE.writer.counts_tokens:
+        return None
     tokenizer = check_tokenizer(recipe.tokenizer)
     packed_rows(recipe, tokenizer)
     return tokenizer
@@ -59,9 +62,9 @@ def check_compared(recipe: Recipe) -> None:
             raise RecipeError(f"{stage.key}: {error}") from error
 
 
-def packed_rows(recipe: Recipe, tokenizer: TokenizerInfo) -> PackedFormat | None:
+def packed_rows(recipe: Recipe, tokenizer: TokenizerInfo | None) -> PackedFormat | None:
     """The format of the packed rows, where the recipe asks for them. Raises RecipeError if the tokenizer forbids it."""
-    if recipe.packed is None:
+    if recipe.packed is None or tokenizer is None:
         return None
     columns = notes_chunks(recipe)
     try:

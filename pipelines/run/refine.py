@@ -314,13 +314,14 @@ class Refinement:
             params=self.recipe.shards,
             counts=counts,
             domains={name: facts.domain for name, facts in self.recipe.source_facts().items()},
-            dtype=dtype_for(self.tokenizer.vocab_size).name,
+            dtype="" if self.tokenizer is None else dtype_for(self.tokenizer.vocab_size).name,
             columns=provenance_columns(self.recipe.provenance()),
             prefix=self.prefix,
             targets=targets,
             packed=packed_rows(self.recipe, self.tokenizer),
             notes=measured_notes(self.recipe.notes()),
             counted=self.recipe.counted(),
+            writer=self.recipe.LANE.writer,
         )
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), counts)
@@ -359,7 +360,7 @@ class Refinement:
         )
         leave_report(self.store, merged["seconds"], self.recipe.LANE.stages, self.say)
         self._tidy(merged)
-        for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
+        for line in funnel_table(funnel, merged["seconds"], manifest.totals.get("tokens")):
             self.say(line)
         for line in (*source_table(source_rows(funnel, tokens_by_source(manifest))), *loss_warnings(funnel)):
             self.say(line)

@@ -12,20 +12,21 @@ import pyarrow as pa
 from refinery.transforms.core.histogram import STEPS
 from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.statistics.points import PUBLISHED, Point
-from refinery.transforms.statistics.tally import BYTES, SOURCE, Measured, Tally, passing_tokens, unpack
+from refinery.transforms.statistics.tally import BYTES, SOURCE, Measured, Tally, passing_written, unpack
 
 KIND = "statistics"  # of side-output records, and the key of reports
 COLUMNS = ["source", "url", "origin", "meta", "text_bytes"]  # of a shard
 BATCH_ROWS = 1024
 
 
-def measure_shard(name: str, table: pa.Table, lengths: Sequence[int], notes: Measured) -> bytes:
-    """The side-output record of the documents of a shard. table: as it crossed the shuffle; lengths: tokens of each.
-    Memory: BATCH_ROWS documents without their tokens."""
+def measure_shard(name: str, table: pa.Table, lengths: Sequence[int] | None, notes: Measured) -> bytes:
+    """The side-output record of the documents of a shard. table: as it crossed the shuffle; lengths: tokens of each,
+    None of texts. Memory: BATCH_ROWS documents without their tokens."""
     tally, row = Tally(), 0
     for batch in table.select(COLUMNS).to_batches(max_chunksize=BATCH_ROWS):
         for source, url, origin, meta, size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            doc = passing_tokens(source, url, origin, orjson.loads(meta), size, lengths[row])
+            tokens = None if lengths is None else lengths[row]
+            doc = passing_written(source, url, origin, orjson.loads(meta), size, tokens)
             tally.add(doc, notes, PUBLISHED.hosts)
             row += 1
     tally.shards.at(name).update(describe_shard(tally))
