@@ -48,13 +48,11 @@ class Lane:
             raise ValueError(f"lane {self.name}: stage {wrong[0]!r} before phase 3 given, it cuts what phase 2 finds")
         last = next((stage for stage in reversed(self.shards) if stage.judge is not None), None)
         if last is None or last.output is Document:
-            raise ValueError(
-                f"lane {self.name}: it ends with documents, `encode` or `text` as the last stage is needed"
-            )
+            raise ValueError(f"lane {self.name}: it ends with documents, `encode` or `text` as last stage is needed")
         if self.writer.counts_tokens != ("tokenizer" in last.sections):
             given, needed = ("tokens", "encode") if self.writer.counts_tokens else ("texts", "text")
             raise ValueError(
-                f"lane {self.name}: the writer {self.writer.name} writes {given}, `{needed}` as its last stage is needed"
+                f"lane {self.name}: the writer {self.writer.name} writes {given}, `{needed}` as last stage is needed"
             )
         for what, names in (
             ("stage", [stage.name for stage in self.stages]),
