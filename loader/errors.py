@@ -13,8 +13,8 @@ class NoTokens(FormatError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}: of a corpus of texts, which has no tokens; this needs them. Refine the same sources to another "
-            "--output in a lane that encodes, such as `lane: web`"
+            f"{what}: texts without tokens, which are needed here; refine the same sources to another --output in a "
+            "lane that encodes, such as `lane: web`"
         )
 
 

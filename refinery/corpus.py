@@ -27,6 +27,7 @@ from refinery.pipelines.corpus.scan import Say, silent
 from refinery.pipelines.corpus.view import CorpusView
 from refinery.pipelines.export.exported import ExportedCorpus
 from refinery.pipelines.export.options import KIND as EXPORT
+from refinery.transforms.core.stage import Writer
 
 __all__ = ["CorpusView", "Documents", "ExportedCorpus", "Found", "Place", "PublishedCorpus", "open"]
 
@@ -61,11 +62,16 @@ class Documents(Protocol):
     def text(self, id: str | bytes, /) -> str: ...
 
 
-def open(location: str | PathLike[str], say: Say = silent) -> PublishedCorpus | CorpusView | ExportedCorpus:
+def open(
+    location: str | PathLike[str], say: Say = silent, writer: Writer | None = None
+) -> PublishedCorpus | CorpusView | ExportedCorpus:
     """What is published at a local folder, gs://bucket/prefix, s3://bucket/prefix or https://host/prefix.
 
-    say: is told how far a long search is. Opening reads manifest.json, of a view also its selection and the manifests
-    of its corpora. Raises FormatError for what is none of them, and for a damaged manifest.
+    say: is told how far a long search is. writer: of a corpus of texts, where it is neither ours nor offered by an
+    installed package: code that a corpus names is not imported.
+
+    Opening reads manifest.json, of a view also its selection and the manifests of its corpora. Raises FormatError for
+    what is none of them, and for a damaged manifest.
     """
     store = open_store(fspath(location))
     head = b""
@@ -75,4 +81,4 @@ def open(location: str | PathLike[str], say: Say = silent) -> PublishedCorpus | 
         return CorpusView(store, say)
     if f'"kind": "{EXPORT}"'.encode() in head:
         return ExportedCorpus(store, say)
-    return PublishedCorpus(store, say)
+    return PublishedCorpus(store, say, writer)

@@ -17,6 +17,7 @@ from refinery.loader.format.provenance import ADOPTED
 
 WRITER = "megatron"  # the writer whose tokens this package reads
 STATED = "shard_files"  # the section of a writer of texts
+SECTIONS = ("writer", "dtype", "dtype_code", "tokenizer", STATED)  # of manifest.json, that a writer states
 PROVENANCE = ("provenance", ".provenance.parquet")
 MEGATRON_FILES = (("bin", ".bin"), ("idx", ".idx"))
 RESERVED = ("bin", "idx", "provenance", "packed")  # kinds that no writer of texts may have

@@ -9,6 +9,7 @@ from typing import Any
 
 from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.format.takedown import STAGE, totals_of
+from refinery.loader.format.written import SECTIONS
 from refinery.loader.storage.store import Store
 from refinery.pipelines.cards.about import About
 from refinery.pipelines.corpus.published import PublishedCorpus
@@ -23,7 +24,7 @@ from refinery.pipelines.statistics.published import (
 from refinery.transforms.core.lane import AnyStage
 
 # Keys of a manifest that this version knows; cards show all others as they are.
-KNOWN = {field.name for field in fields(Manifest)} | {"schema_version", "kind", "writer", "domains"}
+KNOWN = {field.name for field in fields(Manifest)} | {"schema_version", "kind", "domains", *SECTIONS}
 NOTHING = Total(documents=0, bytes=0, tokens=None)
 PUBLISHED = "published"  # the point of statistics.json behind the encoder
 

@@ -25,6 +25,7 @@ from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.recipe.writers import know_writer
 from refinery.pipelines.report.write import leave_report
 from refinery.pipelines.run.at_work import at_work, remove_stale_leases
 from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
@@ -132,6 +133,7 @@ class Refinement:
             from refinery.pipelines.dataflow.flag_checks import check_reach
 
             check_reach(self.recipe, self.reuse)
+        know_writer(self.recipe.LANE.writer)  # what looks at the corpus reads it back by it
         self.tokenizer = check_files(self.recipe)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
