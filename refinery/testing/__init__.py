@@ -14,5 +14,6 @@ pytest finds their tests by name; nothing here imports it. See docs/extending.md
 from refinery.testing.cuts import CutTests
 from refinery.testing.exports import ExportTests
 from refinery.testing.readers import ReaderTests
+from refinery.testing.writers import WriterTests
 
-__all__ = ["CutTests", "ExportTests", "ReaderTests"]
+__all__ = ["CutTests", "ExportTests", "ReaderTests", "WriterTests"]
