@@ -23,13 +23,12 @@ def shard_texts(store: Store, writer: Writer, shard: ShardEntry) -> Iterator[str
             for kind, file in zip(writer.files, shard.written, strict=True)
         }
         for text in _read(writer, files, what):
+            if count == shard.documents:
+                raise FormatError(f"{what}: more texts found, {count} expected from the manifest")
             yield text
             count += 1
-            if count > shard.documents:
-                break
-    if count != shard.documents:
-        found = "more" if count > shard.documents else count
-        raise FormatError(f"{what}: {found} texts found, {shard.documents} expected from the manifest")
+    if count < shard.documents:
+        raise FormatError(f"{what}: {count} texts found, {shard.documents} expected from the manifest")
 
 
 def _read(writer: Writer, files: Mapping[str, BinaryIO], what: str) -> Iterator[str]:
