@@ -10,7 +10,7 @@ import orjson
 import pyarrow.parquet as pq
 
 from refinery.testing.expect import expect
-from refinery.transforms.core.document import Document, document_id
+from refinery.transforms.core.document import Document, Scalar, document_id
 from refinery.transforms.core.stage import Writer
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor, read_batches
@@ -46,7 +46,11 @@ class WriterTests:
         found = []
         for number in range(count):
             text = f"{TEXTS[number % len(TEXTS)]}{number}"
-            meta = {"copies": 1 + number % 3, "copy_sources": "s", "language": ("en", "")[number % 2]}
+            meta: dict[str, Scalar] = {
+                "copies": 1 + number % 3,
+                "copy_sources": "s",
+                "language": ("en", "")[number % 2],
+            }
             url, origin = f"https://example.org/{number}" if number % 3 else "", f"crawl/a.warc.gz@{number}"
             doc = finish_text(Document(document_id(text), text, url, "s", origin, number, meta), TextParams())
             if self.writer.counts_tokens:
