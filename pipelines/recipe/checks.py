@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from refinery.loader.format.packed import PackedFormat
+from refinery.loader.format.written import MEGATRON_FILES, WRITER
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.lane import PHASES, AnyStage
@@ -25,12 +26,15 @@ def check_files(recipe: Recipe) -> TokenizerInfo | None:
 
     Raises RecipeError, one line with the section's path. Cost: about a second, most of it the tokenizer.
     """
+    writer = recipe.LANE.writer
+    if writer.counts_tokens and (writer.name, tuple(writer.files.items())) != (WRITER, MEGATRON_FILES):
+        raise RecipeError(f"lane: the writer {writer.name!r} of tokens given, {WRITER!r} alone is known to readers")
     active = [found for phase in PHASES for found in recipe.active(phase)]
     for stage, params in sorted(active, key=lambda found: bool(found[0].uses)):  # what others use is checked first
         check_stage(stage, params)
     check_signature(recipe)
     check_compared(recipe)
-    if not recipe.LANE.writer.counts_tokens:
+    if not writer.counts_tokens:
         return None
     tokenizer = check_tokenizer(recipe.tokenizer)
     packed_rows(recipe, tokenizer)

@@ -22,9 +22,11 @@ import refinery.corpus
 from refinery.loader import TokenStream
 from refinery.loader.errors import FormatError, NoTokens
 from refinery.pipelines.cli.command_line import execute
+from refinery.pipelines.lanes.web import LANE as WEB
 from refinery.pipelines.recipe import user_stages, writers
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.writers import own_writers
 from refinery.pipelines.verify.verify import verify
 from tests.pipelines.inputs import ROOT, corpus_bytes, run
 
@@ -271,3 +273,18 @@ def test_another_writer_of_that_name(out: Path) -> None:
         list(refinery.corpus.open(out).documents(["text"]))
     with pytest.raises(ValueError, match="writer: 'megatron' given, a name that no writer of ours has is allowed"):
         writers.know_writer(replace(writer, name="megatron"))
+
+
+def test_tokens_of_another_writer_are_refused_before_anything_runs(
+    out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No reader would know them."""
+    lane = load_recipe("texts.yaml").LANE
+    own = replace(own_writers()["megatron"], name="mine")
+    monkeypatch.setattr(sys.modules["jsonl_texts"], "LANE", replace(WEB, name="texts", writer=own))
+    recipe = yaml.safe_load(Path("texts.yaml").read_text()) | {"tokenizer": {"path": "t.json"}}
+    Path("tokens.yaml").write_text(yaml.safe_dump(recipe))
+    assert lane.writer.name == "jsonl"
+    assert execute(["refine", "tokens.yaml", "--output", "y", "--workers", "0"]) == 2
+    assert "lane: the writer 'mine' of tokens given, 'megatron' alone is known to readers" in capsys.readouterr().err
+    assert not Path("y").exists()
