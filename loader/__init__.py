@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from refinery.loader.corpus.corpus import Corpus
-    from refinery.loader.errors import CorruptObject, CorruptShard, FormatError
+    from refinery.loader.errors import CorruptObject, CorruptShard, FormatError, NoTokens
     from refinery.loader.lengths.stages import LengthStage
     from refinery.loader.order.mix_params import MixParams, MixStage
     from refinery.loader.order.mixing import RepetitionLimit
@@ -39,6 +39,7 @@ _MODULES = {
     "LengthStage": "lengths.stages",
     "MixParams": "order.mix_params",
     "MixStage": "order.mix_params",
+    "NoTokens": "errors",
     "NodeStream": "stream.node",
     "OrderParams": "order.order",
     "PackedStream": "packed.packed_stream",
@@ -63,6 +64,7 @@ __all__ = [
     "LengthStage",
     "MixParams",
     "MixStage",
+    "NoTokens",
     "NodeStream",
     "OrderParams",
     "PackedStream",

@@ -8,6 +8,16 @@ class FormatError(ValueError):
     """A file does not have the documented format. The message names the file and what is wrong."""
 
 
+class NoTokens(FormatError):
+    """A corpus of texts is where tokens are needed. `what` is the corpus, or a file of it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}: texts without tokens, which are needed here; refine the same sources to another --output in a "
+            "lane that encodes, such as `lane: web`"
+        )
+
+
 class CorruptObject(FormatError):
     """Two reads gave bytes with the wrong checksum. The message names the file and both checksums."""
 

@@ -25,6 +25,7 @@ from refinery.pipelines.corpus.published import Found, Place, PublishedCorpus
 from refinery.pipelines.corpus.scan import Say, silent
 from refinery.pipelines.corpus.view import CorpusView
 from refinery.pipelines.export.exported import ExportedCorpus
+from refinery.transforms.core.stage import Writer
 
 __all__ = ["CorpusView", "Documents", "ExportedCorpus", "Found", "Place", "PublishedCorpus", "open"]
 
@@ -57,14 +58,19 @@ class Documents(Protocol):
     def text(self, id: str | bytes, /) -> str: ...
 
 
-def open(location: str | PathLike[str], say: Say = silent) -> PublishedCorpus | CorpusView | ExportedCorpus:
+def open(
+    location: str | PathLike[str], say: Say = silent, writer: Writer | None = None
+) -> PublishedCorpus | CorpusView | ExportedCorpus:
     """What is published at a local folder, gs://bucket/prefix, s3://bucket/prefix or https://host/prefix.
 
-    say: is told how far a long search is. Opening reads manifest.json, of a view also its selection and the manifests
-    of its corpora. Raises FormatError for what is none of them, and for a damaged manifest.
+    say: is told how far a long search is. writer: of a corpus of texts, where it is neither ours nor offered by an
+    installed package: code that a corpus names is not imported.
+
+    Opening reads manifest.json, of a view also its selection and the manifests of its corpora. Raises FormatError for
+    what is none of them, and for a damaged manifest.
     """
     store = open_store(fspath(location))
     kind = kind_of(store)
     if kind == VIEW:
         return CorpusView(store, say)
-    return ExportedCorpus(store, say) if kind == EXPORT else PublishedCorpus(store, say)
+    return ExportedCorpus(store, say) if kind == EXPORT else PublishedCorpus(store, say, writer)

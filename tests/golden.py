@@ -277,7 +277,7 @@ def writer_outputs(lane: Lane, folder: Path) -> Iterator[Output]:
     params = ShardParams(target_bytes=100_000, validation=0.1)
     counts = shard_counts({"web": {"documents": 150, "bytes": 400_000}}, params)
     columns = provenance_columns((*lane.fields, *(note for note in lane.notes if note.column)))
-    job = ShardsJob(params, counts, dict.fromkeys(SOURCES, "web"), "uint16", columns, str(folder))
+    job = ShardsJob(params, counts, dict.fromkeys(SOURCES, "web"), "uint16", columns, str(folder), writer=lane.writer)
     docs = [
         EncodedDocument(
             id=doc.id,
@@ -294,9 +294,11 @@ def writer_outputs(lane: Lane, folder: Path) -> Iterator[Output]:
     def build(pipeline: Any) -> list[Any]:
         import apache_beam as beam
 
+        from refinery.transforms.write.write_shards import write_corpus
+
         made = pipeline | beam.Create(docs)
         made.element_type = EncodedDocument
-        return [lane.writer.transform(made, job)]
+        return [write_corpus(made, job)]
 
     run_and_collect(build)
     for path in sorted(folder.rglob("shard-*")):

@@ -93,8 +93,8 @@ def test_every_parameter_has_a_description(name: str) -> None:
 
 
 # A list of repositories is no recipe of a corpus, nor is a view's, nor what a publisher says of a corpus
-# (tests/pipelines/cards/test_cards.py); a stage or a reader of one's own needs its module: see the test below.
-OTHER_YAML = ("repositories:", "license:", "stages:", "corpora:", "sources: [{name: mail,")
+# (tests/pipelines/cards/test_cards.py); a stage, a reader or a lane of one's own needs its module: see the test below.
+OTHER_YAML = ("repositories:", "license:", "stages:", "corpora:", "sources: [{name: mail,", 'lane: "')
 
 
 def yaml_blocks(path: Path) -> list[str]:
@@ -118,8 +118,8 @@ def test_recipes_on_the_pages_are_recipes(data: Any) -> None:
 
 
 def test_other_yaml_on_the_pages() -> None:
-    """Lists of repositories and views' recipes are read as the commands do; test_adding_a_stage.py and
-    test_adding_a_reader.py run the others."""
+    """Lists of repositories and views' recipes are read as the commands do; test_adding_a_stage.py,
+    test_adding_a_reader.py and test_adding_a_writer.py run the others."""
     found = [load_yaml(body, path.name) for path in PAGES for body in yaml_blocks(path) if body.startswith(OTHER_YAML)]
     lists = [data["repositories"] for data in found if "repositories" in data]
     assert len(lists) >= 2 and all(len(check_list(entries, "")) == len(entries) for entries in lists)

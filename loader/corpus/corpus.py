@@ -156,7 +156,7 @@ class Corpus:
     @property
     def schema(self) -> pa.Schema:
         """The columns of its provenance files."""
-        return provenance_schema(self.manifest.columns)
+        return provenance_schema(self.manifest.columns, self.manifest.has_tokens)
 
     def provenance(self, entry: ShardEntry, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The provenance rows of a shard: row i describes document i. Batches have up to BATCH_ROWS rows.

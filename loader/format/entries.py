@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, NoTokens
 from refinery.loader.format.fields import Fields
 from refinery.loader.format.provenance import ADOPTED
 
@@ -52,7 +52,8 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class ShardEntry:
-    """Shard `index` of `count` of a domain in a split, with its files. provenance_file: None in a corpus that was
+    """Shard `index` of `count` of a domain in a split, with its files. token_count: None where it holds texts. written:
+    the files that its writer wrote, the one with its documents first. provenance_file: None in a corpus that was
     adopted. packed: its documents as packed rows."""
 
     split: str
@@ -60,21 +61,53 @@ class ShardEntry:
     index: int
     count: int
     documents: int
-    tokens: int
-    bin: FileEntry
-    idx: FileEntry
+    token_count: int | None
+    written: tuple[FileEntry, ...]
     provenance_file: FileEntry | None
     packed: tuple[FileEntry, ...] = ()
 
     @property
     def files(self) -> tuple[FileEntry, ...]:
-        return tuple(file for file in (self.bin, self.idx, self.provenance_file) if file is not None)
+        return self.written if self.provenance_file is None else (*self.written, self.provenance_file)
+
+    @property
+    def name(self) -> str:
+        """The path of its files without endings."""
+        path = self.written[0].path
+        if self.token_count is not None:
+            return path.removesuffix(".bin")
+        folder, _, file = path.rpartition("/")
+        return f"{folder}/{file.partition('.')[0]}"
+
+    @property
+    def tokens(self) -> int:
+        """Raises NoTokens for a shard of texts, as `bin` and `idx`."""
+        if self.token_count is None:
+            raise NoTokens(self.written[0].path)
+        return self.token_count
+
+    @property
+    def bin(self) -> FileEntry:
+        """Its tokens."""
+        return self._of_tokens(0)
+
+    @property
+    def idx(self) -> FileEntry:
+        """Their index."""
+        return self._of_tokens(1)
+
+    def _of_tokens(self, place: int) -> FileEntry:
+        if self.token_count is None:
+            raise NoTokens(self.written[0].path)
+        return self.written[place]
 
     @property
     def provenance(self) -> FileEntry:
         """Where its documents come from. Raises FormatError in a corpus that was adopted: nobody knows."""
         if self.provenance_file is None:
-            raise FormatError(f"{self.bin.path}: no provenance: it is another tool's file, and its corpus was adopted")
+            raise FormatError(
+                f"{self.written[0].path}: no provenance: it is another tool's file, and its corpus was adopted"
+            )
         return self.provenance_file
 
 
@@ -109,9 +142,8 @@ def parse_shard(entry: Fields, lane: str) -> ShardEntry:
         index=entry.count("index"),
         count=entry.count("count"),
         documents=entry.count("documents"),
-        tokens=entry.count("tokens"),
-        bin=_read_in_blocks(files.inner("bin")),
-        idx=file_entry(files.inner("idx")),
+        token_count=entry.count("tokens"),
+        written=(_read_in_blocks(files.inner("bin")), file_entry(files.inner("idx"))),
         provenance_file=None if lane == ADOPTED else file_entry(files.inner("provenance")),
         packed=tuple(_packed_file(file) for file in entry.list("packed")) if "packed" in entry.value else (),
     )

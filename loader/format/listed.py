@@ -16,9 +16,9 @@ from refinery.loader.format.entries import SPLITS, FileEntry, check_domain, file
 from refinery.loader.format.fields import MOST, Fields
 from refinery.loader.format.listing import (
     FOLDER,
-    KINDS,
     MAX_ROWS,
     OTHER_FILES,
+    PACKED,
     SCHEMA,
     Listing,
     cut_groups,
@@ -27,16 +27,18 @@ from refinery.loader.format.listing import (
     rows_table,
     shard_rows,
 )
-from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.shard_list import I64, ListedFiles, ListedRun, Listings, Shards
+from refinery.loader.format.written import WrittenFiles
 from refinery.loader.storage.store import checksums
 
 SHARD_SCHEMA = pa.schema([("split", pa.string()), ("domain", pa.string()), ("count", pa.int64()), *SCHEMA])
 
 
-def parse_listings(top: Fields, lane: str, source: Listings) -> tuple[Shards, ListedFiles, tuple[FileEntry, ...]]:
-    """Shards, other files, and the listings of both, of a manifest of that lane. Raises FormatError for a field that is
-    missing or wrong, for counts that disagree, and for a domain that is there twice."""
+def parse_listings(
+    top: Fields, written: WrittenFiles, source: Listings
+) -> tuple[Shards, ListedFiles, tuple[FileEntry, ...]]:
+    """Shards, other files, and the listings of both, of a manifest. Raises FormatError for a field that is missing or
+    wrong, for counts that disagree, and for a domain that is there twice."""
     runs: list[ListedRun] = []
     known: set[tuple[str, str]] = set()
     for entry in top.list("domains"):
@@ -45,12 +47,12 @@ def parse_listings(top: Fields, lane: str, source: Listings) -> tuple[Shards, Li
             raise FormatError(f"{entry.where}: {split}/{domain} found twice, once expected")
         known.add((split, domain))
         listings = [_listing(each, FOLDER) for each in entry.list("listings")]
-        for name in ("shards", "documents", "tokens"):
+        for name in ("shards", "documents", *(("tokens",) if written.has_tokens else ())):
             found, expected = sum(getattr(each, name) for each in listings), entry.count(name)
             if found != expected:
                 raise FormatError(f"{entry.where}: listings have {found} {name}, {expected} expected from {name}")
         count = entry.count("count", 2**31 - 1)
-        runs += [ListedRun(split, domain, count, listing, lane != ADOPTED, source) for listing in listings]
+        runs += [ListedRun(split, domain, count, listing, written, source) for listing in listings]
     files = [_listing(each, OTHER_FILES) for each in top.list("files")]
     every = (*(run.listing.file for run in runs), *(listing.file for listing in files))
     return Shards(runs), ListedFiles(files, source), every
@@ -87,8 +89,9 @@ class Listed:
 
 
 def shard_table(shards: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Shards as jobs report them, as columns: a row for each file, those of a shard one after the other, its .bin
-    first. Memory: some 600 bytes a shard, and 4 for each MiB of its tokens. Raises ValueError for what does not fit."""
+    """Shards as jobs report them, as columns: a row for each file, those of a shard one after the other, the one with
+    its documents first. Memory: some 600 bytes a shard, and 4 for each MiB of its tokens. Raises ValueError for what
+    does not fit."""
     rows = (
         {"split": shard["split"], "domain": check_domain(shard["domain"]), "count": shard["count"], **row}
         for shard in shards
@@ -98,9 +101,14 @@ def shard_table(shards: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def shard_totals(shards: pa.Table) -> dict[str, int]:
-    """Documents and tokens of all shards, of `shard_table`."""
-    heads = shards.take(pa.array(first_of_shards(shards)))
-    return {name: pc.sum(heads[name]).as_py() or 0 for name in ("documents", "tokens")}
+    """Documents and tokens of all shards, of `shard_table`; no tokens of shards of text."""
+    return _sums(shards.take(pa.array(first_of_shards(shards))))
+
+
+def _sums(heads: pa.Table) -> dict[str, int]:
+    has_tokens = not len(heads) or heads["tokens"].null_count < len(heads)
+    names = ("documents", "tokens") if has_tokens else ("documents",)
+    return {name: pc.sum(heads[name]).as_py() or 0 for name in names}
 
 
 def list_files(shards: pa.Table, files: Sequence[Mapping[str, Any]]) -> Listed:
@@ -120,7 +128,7 @@ def list_files(shards: pa.Table, files: Sequence[Mapping[str, Any]]) -> Listed:
                 "domain": domain,
                 "count": heads["count"][0].as_py(),
                 "shards": len(heads),
-                **{name: pc.sum(heads[name]).as_py() for name in ("documents", "tokens")},
+                **_sums(heads),
                 "listings": list(_listings(f"{FOLDER}/{split}/{domain}", mine.select(SCHEMA.names), starts, made)),
             }
         )
@@ -139,8 +147,9 @@ def by_domain(shards: pa.Table) -> Iterator[tuple[tuple[str, str], pa.Table]]:
 
 
 def first_of_shards(rows: pa.Table) -> I64:
-    """int64 [shards]: the first row of each shard, which is its .bin."""
-    return np.flatnonzero(pc.equal(rows["kind"], KINDS[0]).to_numpy()).astype(np.int64)
+    """int64 [shards]: the first row of each shard, which has the number of its documents."""
+    counted = pc.and_(pc.is_valid(rows["documents"]), pc.not_equal(rows["kind"], PACKED))
+    return np.flatnonzero(counted.to_numpy()).astype(np.int64)
 
 
 def _listings(folder: str, rows: pa.Table, starts: I64, made: dict[str, bytes]) -> Iterator[dict[str, Any]]:
@@ -155,5 +164,5 @@ def _listings(folder: str, rows: pa.Table, starts: I64, made: dict[str, bytes]) 
         entry = {"path": name, **checksums(data)._asdict(), "rows": len(table)}
         if folder != OTHER_FILES:
             heads = table.take(first_of_shards(table))
-            entry |= {"shards": len(heads), **{n: pc.sum(heads[n]).as_py() for n in ("documents", "tokens")}}
+            entry |= {"shards": len(heads), **_sums(heads)}
         yield entry

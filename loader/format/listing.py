@@ -21,14 +21,14 @@ from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.entries import FileEntry
 from refinery.loader.format.fields import MOST
 from refinery.loader.format.provenance import PARQUET
+from refinery.loader.format.written import OF_TOKENS, WrittenFiles
 from refinery.loader.parquet.batches import bounded_parquet, within_memory
 from refinery.loader.storage.store import TEMPORARY
 
 FOLDER = "manifests"
 OTHER_FILES = f"{FOLDER}/files"  # listings of the files that no shard has
-KINDS = ("bin", "idx", "provenance", "packed", "")  # "": of no shard
-PACKED = KINDS.index("packed")
-BLOCKED = ("bin", "packed")  # kinds that are read block by block
+PACKED, NO_SHARD = "packed", ""  # kinds of files beside those of `WrittenFiles`
+BLOCKED = ("bin", PACKED)  # kinds that are read block by block
 SHARDS_EACH, ROWS_EACH, BLOCKS_EACH = 4096, 65_536, 16 << 20  # shards, rows and bytes of block_crc32c of a listing
 MAX_ROWS, MAX_BYTES = 1 << 20, 1 << 28  # that a reader takes
 CHUNK_ROWS = 4096  # that are Python objects at once while rows become columns
@@ -65,18 +65,17 @@ class Listing:
 
 def shard_rows(shard: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The rows of a shard. shard: as the job that wrote it reports it (docs/format.md, version 1)."""
-    files = shard["files"]
-    counts = {"documents": shard["documents"], "tokens": shard["tokens"]}
-    yield _row(files["bin"], "bin", shard["index"]) | counts
-    for kind in KINDS[1:3]:
+    files, counts = shard["files"], {"documents": shard["documents"], "tokens": shard.get("tokens")}
+    for kind in shard.get("kinds", OF_TOKENS.kinds):
         if kind in files:
-            yield _row(files[kind], kind, shard["index"])
-    yield from (_row(file, "packed", shard["index"]) for file in shard.get("packed", ()))
+            yield _row(files[kind], kind, shard["index"]) | counts
+            counts = {}
+    yield from (_row(file, PACKED, shard["index"]) for file in shard.get("packed", ()))
 
 
 def file_row(file: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a file that no shard has."""
-    return _row(file, "", None)
+    return _row(file, NO_SHARD, None)
 
 
 def _row(file: Mapping[str, Any], kind: str, shard: int | None) -> dict[str, Any]:
@@ -125,7 +124,7 @@ def dump_listing(table: pa.Table) -> bytes:
     return out.getvalue()
 
 
-def read_listing(data: bytes, listing: Listing, what: str) -> pa.Table:
+def read_listing(data: bytes, listing: Listing, what: str, written: WrittenFiles = OF_TOKENS) -> pa.Table:
     """The rows of a listing whose checksums were compared, every value checked. Raises FormatError, naming `what`."""
     try:
         with bounded_parquet(io.BytesIO(data), what) as (schema, batches):
@@ -137,7 +136,7 @@ def read_listing(data: bytes, listing: Listing, what: str) -> pa.Table:
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         said = (str(error) or repr(error)).splitlines()[0]
         raise FormatError(f"{what}: not a readable Parquet file: {said:.200}") from None
-    _check_values(table, what)
+    _check_values(table, what, (*written.kinds, PACKED, NO_SHARD))
     return table
 
 
@@ -153,7 +152,7 @@ def _collect(batches: Iterable[pa.RecordBatch], rows: int, what: str) -> pa.Tabl
     return pa.Table.from_batches(found, SCHEMA).combine_chunks()
 
 
-def _check_values(table: pa.Table, what: str) -> None:
+def _check_values(table: pa.Table, what: str, kinds: Sequence[str]) -> None:
     """Raise FormatError for the first row with a value that is not allowed."""
 
     def refuse(wrong: Any, name: str, expected: str) -> None:
@@ -162,7 +161,7 @@ def _check_values(table: pa.Table, what: str) -> None:
             value = table[name][at].as_py()
             raise FormatError(f"{what}: row {at}: {name} is {value!r:.80}, {expected} expected")
 
-    refuse(pc.invert(pc.is_in(table["kind"], pa.array(KINDS))), "kind", "bin, idx, provenance, packed or nothing")
+    refuse(pc.invert(pc.is_in(table["kind"], pa.array(kinds))), "kind", f"{', '.join(kinds[:-1])} or nothing")
     for name in ("shard", "size", "rows", "documents", "tokens"):
         refuse(pc.less(table[name], 0), name, "0 or more")
         refuse(pc.greater(table[name], min(MOST, 2**31 - 1 if name == "shard" else MOST)), name, f"{MOST} at most")
@@ -176,7 +175,7 @@ def _check_values(table: pa.Table, what: str) -> None:
     whole = pc.multiply(pc.divide(pc.add(size, CHECKSUM_BLOCK - 1), CHECKSUM_BLOCK), 4)
     wrong = pc.and_(pc.not_equal(length, 0), pc.not_equal(pc.cast(length, pa.int64()), whole))
     refuse(wrong, "block_crc32c", "4 bytes for each MiB of the file")
-    refuse(pc.and_(pc.equal(table["kind"], "packed"), _any_null(table)), "kind", "rows, documents and tokens of it")
+    refuse(pc.and_(pc.equal(table["kind"], PACKED), _any_null(table)), "kind", "rows, documents and tokens of it")
 
 
 def _any_null(table: pa.Table) -> Any:
@@ -187,7 +186,8 @@ def _any_null(table: pa.Table) -> Any:
 
 
 def file_entries(table: pa.Table) -> list[FileEntry]:
-    """The files of rows, in order. The documents and tokens of a .bin are its shard's: FileEntry has none."""
+    """The files of rows, in order. The documents and tokens of a shard's first file are its shard's: FileEntry has
+    none."""
     return [
         FileEntry(
             row["path"],
@@ -196,32 +196,34 @@ def file_entries(table: pa.Table) -> list[FileEntry]:
             row["sha256"].hex(),
             row["rows"],
             b64encode(row["block_crc32c"] or b"").decode(),
-            None if row["kind"] == "bin" else row["documents"],
-            None if row["kind"] == "bin" else row["tokens"],
+            *((row["documents"], row["tokens"]) if row["kind"] in (PACKED, NO_SHARD) else (None, None)),
         )
         for row in table.to_pylist()
     ]
 
 
-def first_rows(table: pa.Table, listing: Listing, has_provenance: bool, what: str) -> np.ndarray[Any, Any]:
+def first_rows(table: pa.Table, listing: Listing, written: WrittenFiles, what: str) -> np.ndarray[Any, Any]:
     """int64 [shards + 1]: the first row of each shard of a listing, and the end. Raises FormatError unless each shard
-    has a .bin, an .idx, its provenance and then packed rows only, shards ascend, and the sums are the manifest's."""
-    kinds, numbers = pc.index_in(table["kind"], pa.array(KINDS)).to_numpy(), table["shard"]
-    starts = np.flatnonzero(kinds == 0)
-    bounds = np.append(starts, len(kinds)).astype(np.int64)
-    if len(starts) != listing.shards or numbers.null_count or (len(kinds) and (not len(starts) or starts[0])):
+    has its writer's files, in order, and then packed rows only, shards ascend, and the sums are the manifest's."""
+    own, numbers = written.kinds, table["shard"]
+    places = pc.fill_null(pc.index_in(table["kind"], pa.array([*own, PACKED])), -1).to_numpy()
+    starts = np.flatnonzero(places == 0)
+    bounds = np.append(starts, len(places)).astype(np.int64)
+    if len(starts) != listing.shards or numbers.null_count or (len(places) and (not len(starts) or starts[0])):
         raise FormatError(f"{what}: {len(starts)} shards found, {listing.shards} expected from the manifest")
-    own = 3 if has_provenance else 2
-    if (np.diff(bounds) < own).any() or any((kinds[starts + i] != i).any() for i in range(own)):
-        raise FormatError(f"{what}: a shard without {' or '.join(KINDS[1:own])} after its bin found, each expected")
-    if (kinds != PACKED).sum() != own * len(starts):
+    if (np.diff(bounds) < len(own)).any() or any((places[starts + i] != i).any() for i in range(len(own))):
+        raise FormatError(f"{what}: a shard without {' or '.join(own[1:])} after its {own[0]} found, each expected")
+    if (places != len(own)).sum() != len(own) * len(starts):
         raise FormatError(f"{what}: a shard with a file twice, or of another kind, found")
     mine = numbers.to_numpy()
     if (np.diff(mine[starts]) <= 0).any() or (np.repeat(mine[starts], np.diff(bounds)) != mine).any():
         raise FormatError(f"{what}: shards out of order, or a file of another shard between those of one, found")
-    for name, expected in (("documents", listing.documents), ("tokens", listing.tokens)):
+    if not written.has_tokens and table["tokens"].null_count != len(table):
+        raise FormatError(f"{what}: tokens found in a corpus of texts, none expected")
+    expected = {"documents": listing.documents, **({"tokens": listing.tokens} if written.has_tokens else {})}
+    for name, wanted in expected.items():
         values = table[name].take(pa.array(starts))
         found = None if values.null_count else sum(values.to_pylist())
-        if found != expected:
-            raise FormatError(f"{what}: {found} {name} found, {expected} expected from the manifest")
+        if found != wanted:
+            raise FormatError(f"{what}: {found} {name} found, {wanted} expected from the manifest")
     return bounds

@@ -12,7 +12,7 @@ from typing import Any
 
 import google_crc32c
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, NoTokens
 from refinery.loader.format.entries import (
     SPLITS,
     FileEntry,
@@ -26,8 +26,6 @@ from refinery.loader.format.fields import MOST, Fields
 from refinery.loader.format.funnel import check_funnel, funnel_entry
 from refinery.loader.format.indexed import (
     DTYPE_CODES,
-    DTYPES,
-    WRITTEN,
     Index,
     IndexedReader,
     IndexedWriter,
@@ -36,10 +34,20 @@ from refinery.loader.format.indexed import (
 )
 from refinery.loader.format.listed import parse_listings
 from refinery.loader.format.packed import PackedFormat, parse_format
-from refinery.loader.format.provenance import ADOPTED, COLUMN_TYPES, Column, provenance_schema, write_provenance
+from refinery.loader.format.provenance import COLUMN_TYPES, Column, provenance_schema, write_provenance
 from refinery.loader.format.sealed import seal, unseal
 from refinery.loader.format.shard_list import HeldListings, Listings, Shards, StoredListings, as_shards
 from refinery.loader.format.takedown import Takedown, parse_takedowns
+from refinery.loader.format.written import (
+    MAX_ID,
+    OF_TOKENS,
+    SECTIONS,
+    WRITER,
+    TokenFacts,
+    TokenizerEntry,
+    WrittenFiles,
+    parse_written,
+)
 from refinery.loader.storage.store import Store
 
 SCHEMA_VERSION = 1  # of views, runs, exports and the like
@@ -47,23 +55,11 @@ LISTED, INLINE = 2, 1  # versions of a corpus' manifest: its shards and files in
 NO_LISTINGS = HeldListings({})
 KIND = "refinery-corpus"
 VIEW_KIND = "refinery-view"  # a mixture of corpora, without tokens of its own: refinery.loader.format.view
-WRITER = "megatron"  # the writer whose files this module describes
 MANIFEST = "manifest.json"
 RUN = "_run.json"
-SUFFIXES = {"bin": ".bin", "idx": ".idx", "provenance": ".provenance.parquet"}
+SUFFIXES = dict(OF_TOKENS.endings)
 
 MAX_MANIFEST = 1 << 30  # bytes: one of version 1 has 5.4 for each MiB of tokens
-MAX_ID = 2**31 - 1  # of a token: int32 is the largest dtype
-
-
-@dataclass(frozen=True, slots=True)
-class TokenizerEntry:
-    """path: the tokenizer's file below the prefix. bos_id, eos_id: None if documents have none."""
-
-    path: str
-    vocab_size: int
-    bos_id: int | None
-    eos_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +73,8 @@ class StageEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """manifest.json: describes a whole corpus. totals: documents, tokens, and bytes (UTF-8 of the encoded texts).
+    """manifest.json: describes a whole corpus. totals: documents, tokens of a corpus of tokens, and bytes (UTF-8 of its
+    texts). written, token_facts: what its writer states of its files and, in a corpus of tokens, of these.
 
     lane, stages: those that built it, in the order of the funnel. columns: the stages' columns of provenance files.
     shards, files: what it lists, read when it is first needed; files: those that no shard has. listings: the files that
@@ -90,9 +87,8 @@ class Manifest:
     stages: tuple[StageEntry, ...]
     columns: tuple[Column, ...]
     fingerprint: str
-    dtype: str
-    dtype_code: int
-    tokenizer: TokenizerEntry
+    written: WrittenFiles
+    token_facts: TokenFacts | None
     shards: Sequence[ShardEntry]
     files: Sequence[FileEntry]
     totals: Mapping[str, int]
@@ -103,6 +99,30 @@ class Manifest:
     takedowns: tuple[Takedown, ...] = ()
     listings: tuple[FileEntry, ...] = ()
     further: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether its shards hold tokens; else texts."""
+        return self.written.has_tokens
+
+    @property
+    def tokens(self) -> TokenFacts:
+        """What its writer states of tokens. Raises NoTokens for a corpus of texts, as what is part of it here."""
+        if self.token_facts is None:
+            raise NoTokens(f"{MANIFEST} of {self.name!r:.100}")
+        return self.token_facts
+
+    @property
+    def dtype(self) -> str:
+        return self.tokens.dtype
+
+    @property
+    def dtype_code(self) -> int:
+        return self.tokens.dtype_code
+
+    @property
+    def tokenizer(self) -> TokenizerEntry:
+        return self.tokens.tokenizer
 
     def load(self) -> None:
         """Read every listing now, and raise FormatError for one that is missing or invalid."""
@@ -125,7 +145,7 @@ class Manifest:
 
 
 # Sections of manifest.json, of either version.
-KNOWN = {each.name for each in fields(Manifest)} - {"further"} | {"schema_version", "kind", "writer", "domains"}
+KNOWN = {each.name for each in fields(Manifest)} - {"further"} | {"schema_version", "kind", "domains", *SECTIONS}
 
 
 class IsView(FormatError):
@@ -148,13 +168,15 @@ def _manifest(payload: Mapping[str, Any], what: str, source: Listings) -> Manife
         raise FormatError(f"{what}: kind {payload.get('kind')!r:.80} found, {KIND!r} expected")
     check_version(payload, what, (INLINE, LISTED))
     top = Fields(payload, what)
-    tokenizer = top.inner("tokenizer")
     lane = top.text("lane")
+    written, tokens_stated = parse_written(top, lane)
     shards: Shards
     files: Sequence[FileEntry]
     listings: tuple[FileEntry, ...]
     if payload["schema_version"] == LISTED:
-        shards, files, listings = parse_listings(top, lane, source)
+        shards, files, listings = parse_listings(top, written, source)
+    elif tokens_stated is None:
+        raise FormatError(f"{what}: schema version {INLINE} found, {LISTED} expected of a corpus of texts")
     else:
         shards = as_shards([parse_shard(entry, lane) for entry in top.list("shards")])
         files, listings = tuple(file_entry(entry) for entry in top.list("files")), ()
@@ -164,39 +186,32 @@ def _manifest(payload: Mapping[str, Any], what: str, source: Listings) -> Manife
     tokens = sum(run.tokens for run in shards.runs)
     if tokens >= MOST:
         raise FormatError(f"{what}: shards: {tokens} tokens in total, less than {MOST} expected")
-    if top.text("writer") != WRITER:
-        raise FormatError(f"{what}: writer is {top.text('writer')!r:.80}, this reader supports {WRITER!r}")
-    code = top.count("dtype_code")
-    allowed = DTYPES if lane == ADOPTED else WRITTEN
-    if code not in allowed or top.text("dtype") != DTYPES[code].name:
-        known = " or ".join(f"{DTYPES[each].name} and {each}" for each in allowed)
-        raise FormatError(f"{what}: dtype is {top.text('dtype')!r:.80} and dtype_code {code}, {known} expected")
-    special = TokenizerEntry(
-        tokenizer.path("path"),
-        tokenizer.count("vocab_size"),
-        tokenizer.optional_count("bos_id", MAX_ID),
-        tokenizer.optional_count("eos_id", MAX_ID),
-    )
+    counted = () if tokens_stated is None else ("tokens",)
     return Manifest(
         name=top.text("name"),
         lane=lane,
         stages=tuple(StageEntry(e.text("name"), e.text("phase"), e.count("version")) for e in top.list("stages")),
         columns=columns,
         fingerprint=top.text("fingerprint"),
-        dtype=top.text("dtype"),
-        dtype_code=code,
-        tokenizer=special,
+        written=written,
+        token_facts=tokens_stated,
         shards=shards,
         files=files,
         listings=listings,
-        totals={key: top.inner("totals").count(key) for key in ("documents", "tokens", "bytes")},
+        totals={key: top.inner("totals").count(key) for key in ("documents", *counted, "bytes")},
         funnel=tuple(funnel_entry(entry) for entry in top.list("funnel")),
         recipe=top.inner("recipe").value,
         versions=top.inner("versions").value,
-        packed=parse_format(top.inner("packed"), special.vocab_size, special.bos_id) if "packed" in payload else None,
+        packed=_packed(top, tokens_stated),
         takedowns=parse_takedowns(top),
         further={name: value for name, value in payload.items() if name not in KNOWN},
     )
+
+
+def _packed(top: Fields, tokens: TokenFacts | None) -> PackedFormat | None:
+    if tokens is None or "packed" not in top.value:
+        return None
+    return parse_format(top.inner("packed"), tokens.tokenizer.vocab_size, tokens.tokenizer.bos_id)
 
 
 def check_version(payload: Mapping[str, Any], what: str, known: Sequence[int] = (SCHEMA_VERSION,)) -> None:
@@ -269,10 +284,12 @@ __all__ = [
     "DTYPE_CODES",
     "KIND",
     "MANIFEST",
+    "MAX_ID",
     "RUN",
     "SCHEMA_VERSION",
     "SPLITS",
     "SUFFIXES",
+    "WRITER",
     "Column",
     "FileEntry",
     "Index",
@@ -280,7 +297,9 @@ __all__ = [
     "IndexedWriter",
     "Manifest",
     "ShardEntry",
+    "TokenFacts",
     "TokenizerEntry",
+    "WrittenFiles",
     "check_domain",
     "check_funnel",
     "check_version",

@@ -34,25 +34,31 @@ class Column:
 COLUMN_TYPES = {"string": pa.string(), "float": pa.float32(), "integer": pa.int64()}
 
 
+TOKENS = ("token_offset", "token_count")  # columns that corpora of texts have not
+
+
 def stage_columns(columns: Sequence[Column]) -> list[pa.Field]:
     """The columns that stages fill, as Arrow has them."""
     return [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
 
 
-def provenance_schema(columns: Sequence[Column]) -> pa.Schema:
+def provenance_schema(columns: Sequence[Column], has_tokens: bool = True) -> pa.Schema:
     """Schema of the provenance files of a corpus: row i describes document i of the shard of the same name."""
     own = columns_of(PROVENANCE)
     behind = 1 + names_of(PROVENANCE).index("origin")
-    return pa.schema([*own[:behind], *stage_columns(columns), *own[behind:]])
+    schema = pa.schema([*own[:behind], *stage_columns(columns), *own[behind:]])
+    return schema if has_tokens else pa.schema([field for field in schema if field.name not in TOKENS])
 
 
-def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> None:
+def write_provenance(
+    path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], has_tokens: bool = True
+) -> None:
     """Write rows (exactly the fields of `provenance_schema`) as Parquet; the same rows give the same bytes.
 
     Raises ValueError for a row with other fields; pyarrow.ArrowException, TypeError or OverflowError for a value that
     does not fit its column, including null. Memory: one row group of 65,536 rows, as columns.
     """
-    schema = provenance_schema(columns)
+    schema = provenance_schema(columns, has_tokens)
     names = set(schema.names)
     repeated = ["source", *(column.name for column in columns if column.type == "string")]
     with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=repeated) as writer:

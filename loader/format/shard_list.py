@@ -14,10 +14,11 @@ from typing import Any, Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, NoTokens
 from refinery.loader.format.entries import FileEntry, ShardEntry
-from refinery.loader.format.listing import KINDS, MAX_BYTES, Listing, file_entries, first_rows, read_listing
+from refinery.loader.format.listing import MAX_BYTES, Listing, file_entries, first_rows, read_listing
 from refinery.loader.format.shard_files import check_bin_size, read_file
+from refinery.loader.format.written import WrittenFiles
 from refinery.loader.storage.store import Store
 
 I64 = npt.NDArray[np.int64]
@@ -83,10 +84,11 @@ class Run(Protocol):
         """Read what is not in memory yet."""
 
     def counts(self, name: str) -> I64:
-        """int64 [shards]: `documents` or `tokens` of each."""
+        """int64 [shards]: `documents` or `tokens` of each. Raises NoTokens where these are texts."""
 
     def files(self, kind: str) -> tuple[list[str], I64]:
-        """Paths and sizes of the shards' files of a kind that each has: `bin`, `idx` or, with one, `provenance`."""
+        """Paths and sizes of the shards' files of a kind that each has: `bin`, `idx` or, with one, `provenance`. Raises
+        NoTokens as `counts`."""
 
     def numbers(self) -> list[tuple[int, int]]:
         """Of each shard its number in its domain, and of how many."""
@@ -139,11 +141,11 @@ class ListedRun:
     """
 
     def __init__(
-        self, split: str, domain: str, count: int, listing: Listing, has_provenance: bool, source: Listings
+        self, split: str, domain: str, count: int, listing: Listing, written: WrittenFiles, source: Listings
     ) -> None:
         self.split, self.domain, self.count = split, domain, count
         self.shards, self.documents, self.tokens = listing.shards, listing.documents, listing.tokens
-        self.listing, self._has_provenance, self._source = listing, has_provenance, source
+        self.listing, self._written, self._source = listing, written, source
         self._found: tuple[Any, I64] | None = None
 
     @property
@@ -153,7 +155,7 @@ class ListedRun:
     def load(self) -> None:
         if self._found is None:
             data = self._source.read(self.listing.file)
-            self._found = _decoded(data, self.listing, self._has_provenance, self._source.url(self.listing.file.path))
+            self._found = _decoded(data, self.listing, self._written, self._source.url(self.listing.file.path))
 
     def _table(self) -> tuple[Any, I64]:
         self.load()
@@ -161,12 +163,15 @@ class ListedRun:
         return self._found
 
     def counts(self, name: str) -> I64:
+        if name == "tokens" and not self._written.has_tokens:
+            raise NoTokens(self._source.url(self.listing.file.path))
         table, bounds = self._table()
         return np.asarray(table[name].take(bounds[:-1]).to_numpy(), np.int64)
 
     def files(self, kind: str) -> tuple[list[str], I64]:
+        place = self._written.place(kind, self._source.url(self.listing.file.path))
         table, bounds = self._table()
-        rows = bounds[:-1] + KINDS.index(kind)
+        rows = bounds[:-1] + place
         return table["path"].take(rows).to_pylist(), np.asarray(table["size"].take(rows).to_numpy(), np.int64)
 
     def numbers(self) -> list[tuple[int, int]]:
@@ -183,13 +188,14 @@ class ListedRun:
         rows = table.slice(base, int(bounds[stop]) - base)
         files, indices = file_entries(rows), rows["shard"].to_pylist()
         documents, tokens = (rows[name].to_pylist() for name in ("documents", "tokens"))
-        found, own = [], 3 if self._has_provenance else 2
+        found, has_provenance = [], self._written.has_provenance
+        own = len(self._written.kinds)
         for begin, end in zip(bounds[first:stop].tolist(), bounds[first + 1 : stop + 1].tolist(), strict=True):
             at, mine = begin - base, files[begin - base : end - base]
             found.append(
                 ShardEntry(
                     self.split, self.domain, indices[at], self.count, documents[at], tokens[at],
-                    mine[0], mine[1], mine[2] if self._has_provenance else None, tuple(mine[own:]),
+                    tuple(mine[: own - has_provenance]), mine[own - 1] if has_provenance else None, tuple(mine[own:]),
                 )
             )  # fmt: skip
         return found
@@ -197,17 +203,17 @@ class ListedRun:
 
 # Streams are opened again and again: of validation every thousand steps, of each domain that is measured by itself. The
 # bytes are read and compared each time. No lock, which a child forked meanwhile would find taken.
-_recent: dict[tuple[bytes, Listing, bool], tuple[Any, I64]] = {}
+_recent: dict[tuple[bytes, Listing, WrittenFiles], tuple[Any, I64]] = {}
 
 
-def _decoded(data: bytes, listing: Listing, has_provenance: bool, what: str) -> tuple[Any, I64]:
+def _decoded(data: bytes, listing: Listing, written: WrittenFiles, what: str) -> tuple[Any, I64]:
     """The rows of a listing and the first row of each shard. Cost: 2 ms, once in a process for the last RECENT small
     ones. Raises FormatError."""
-    key = (hashlib.sha256(data).digest(), listing, has_provenance) if len(data) <= RECENT_BYTES else None
+    key = (hashlib.sha256(data).digest(), listing, written) if len(data) <= RECENT_BYTES else None
     if key is not None and (known := _recent.get(key)) is not None:
         return known
-    table = read_listing(data, listing, what)
-    found = table, first_rows(table, listing, has_provenance, what)
+    table = read_listing(data, listing, what, written)
+    found = table, first_rows(table, listing, written, what)
     if key is not None and table.nbytes <= RECENT_BYTES:
         _recent[key] = found
         for old in list(_recent)[:-RECENT]:

@@ -186,7 +186,7 @@ class Past:
                 elif runs is None:
                     continue
             self.runs.append(runs)
-            found.append(replace(shard, tokens=tokens, documents=documents))
+            found.append(replace(shard, token_count=tokens, documents=documents))
         return found
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.errors import NoTokens
 from refinery.loader.format.indexed import Index
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.format.shard_files import load_index
@@ -27,13 +28,15 @@ Weights = Mapping[str, float] | Sequence[MixStage] | MixParams
 class OpenedCorpus(Corpus):
     """The corpus at `store`, for streams. tokenizer_store: what its `files` are in.
 
-    Shards are numbered as `choose` returned them. Raises as `load_manifest`.
+    Shards are numbered as `choose` returned them. Raises as `load_manifest`, and NoTokens for a corpus of texts.
     """
 
     is_view = False
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
+        if not self.manifest.has_tokens:
+            raise NoTokens(store.root)
         self.tokenizer_store = store
 
     @property

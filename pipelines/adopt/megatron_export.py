@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.corpus.corpus import Corpus
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, NoTokens
 from refinery.loader.format.indexed import IndexedWriter, dtype_for
 from refinery.loader.format.manifest import MANIFEST, Manifest, shard_name
 from refinery.loader.format.provenance import PARQUET
@@ -88,6 +88,8 @@ def export_megatron(
 
 def _packed_rows(corpus: Corpus) -> tuple[Known, Made]:
     store, manifest = corpus.store, corpus.manifest
+    if not manifest.has_tokens:
+        raise NoTokens(store.root)
     if manifest.packed is None:
         raise ValueError(f"{store.root}: no packed rows there; its shards are .bin and .idx already")
     try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from refinery.loader.format.manifest import MANIFEST, FileEntry
+from refinery.loader.format.manifest import MANIFEST, FileEntry, Manifest
 from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.pipelines.cards.facts import CardFacts
@@ -89,7 +89,7 @@ def croissant(facts: CardFacts) -> bytes:
         "version": "1.0.0",
         "identifier": f"sha256:{facts.sha256}",
         "isLiveDataset": False,
-        "keywords": ["language modeling", "pre-training", "tokens", line_of(manifest.lane)],
+        "keywords": ["language modeling", "pre-training", holds(manifest), line_of(manifest.lane)],
     }
     said = {
         "url": about.url,
@@ -141,6 +141,11 @@ def responsible_use(facts: CardFacts) -> dict[str, Any]:
     }
 
 
+def holds(manifest: Manifest) -> str:
+    """What its shards hold."""
+    return "tokens" if manifest.has_tokens else "texts"
+
+
 def distribution(facts: CardFacts) -> Iterator[dict[str, Any]]:
     """Files, and patterns of files."""
     manifest = facts.manifest
@@ -155,8 +160,10 @@ def distribution(facts: CardFacts) -> Iterator[dict[str, Any]]:
     if manifest.removals:
         yield file_set("removals", "removals/*.parquet")
     if len(shards) > MOST_FILES:
-        yield file_set("tokens", "*/*/*.bin")
-        yield file_set("indexes", "*/*/*.idx")
+        names = {"bin": "tokens", "idx": "indexes"}
+        for kind, ending in manifest.written.endings:
+            if kind != "provenance":
+                yield file_set(names.get(kind, kind), f"*/*/*{ending}")
 
 
 def file_object(path: str, size: int, digest: str) -> dict[str, Any]:
@@ -186,7 +193,7 @@ def record_sets(facts: CardFacts) -> Iterator[dict[str, Any]]:
     manifest = facts.manifest
     if any(shard.provenance_file for shard in manifest.shards):
         what = "Row i describes document i of the shard of the same name."
-        yield record_set("provenance", what, provenance_schema(manifest.columns))
+        yield record_set("provenance", what, provenance_schema(manifest.columns, manifest.has_tokens))
     if manifest.removals:
         yield record_set("removals", "Documents that deduplication removed, and those kept instead.", REMOVALS_SCHEMA)
 

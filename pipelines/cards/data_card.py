@@ -6,7 +6,7 @@ collected and processed, what it is good for, how it is loaded, made again and k
 
 from collections.abc import Iterator, Sequence
 
-from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.format.manifest import MANIFEST, Manifest
 from refinery.pipelines.cards.facts import NOTHING, CardFacts
 from refinery.pipelines.cards.front_matter import corpus_data, front_matter
 from refinery.pipelines.cards.handling import handling_lines
@@ -33,9 +33,10 @@ def _title(facts: CardFacts) -> Iterator[str]:
     manifest = facts.manifest
     yield f"# {text(manifest.name)}"
     yield ""
+    what = "texts as tokens" if manifest.has_tokens else "texts"
     yield (
-        f"{totals_line(manifest)}: texts as tokens, for training language models. Made by {made_by(manifest)}; its "
-        f"manifest has the SHA-256 {code(facts.sha256)}."
+        f"{totals_line(manifest)}: {what}, for training language models. Made by {made_by(manifest)}; its manifest has "
+        f"the SHA-256 {code(facts.sha256)}."
     )
     yield ""
     yield from _said(facts.about.description)
@@ -52,25 +53,8 @@ def _composition(facts: CardFacts) -> Iterator[str]:
     manifest = facts.manifest
     yield "## What it consists of"
     yield ""
-    sums: dict[tuple[str, str], list[int]] = {}
-    for shard in manifest.shards:
-        entry = sums.setdefault((shard.split, shard.domain), [0, 0, 0, 0])
-        for place, value in enumerate((1, shard.documents, shard.tokens, sum(file.size for file in shard.files))):
-            entry[place] += value
-    yield from table(
-        ("split", "domain", "shards", "documents", "tokens", "size"),
-        (
-            (text(split), text(domain), f"{shards:,}", f"{documents:,}", f"{tokens:,}", sizes(size))
-            for (split, domain), (shards, documents, tokens, size) in sums.items()
-        ),
-    )
-    special = manifest.tokenizer
-    pairs = (("BOS", special.bos_id), ("EOS", special.eos_id))
-    ends = ", ".join(f"{name} {id_}" for name, id_ in pairs if id_ is not None) or "neither BOS nor EOS"
-    yield (
-        f"Tokens are {manifest.dtype} ids of {code(special.path)} ({special.vocab_size:,} entries; {ends}), in "
-        "Megatron's indexed format."
-    )
+    yield from _shards(manifest)
+    yield _format(manifest)
     if any(shard.provenance_file for shard in manifest.shards):
         yield (
             "The provenance of every document (address, source, input file and offset, scores) is a row of a Parquet "
@@ -86,6 +70,37 @@ def _composition(facts: CardFacts) -> Iterator[str]:
         yield from _hosts(point)
 
 
+def _shards(manifest: Manifest) -> Iterator[str]:
+    units = ("documents", "tokens") if manifest.has_tokens else ("documents",)
+    sums: dict[tuple[str, str], list[int]] = {}
+    for shard in manifest.shards:
+        counts = (1, *(getattr(shard, unit) for unit in units), sum(file.size for file in shard.files))
+        entry = sums.setdefault((shard.split, shard.domain), [0] * len(counts))
+        for place, value in enumerate(counts):
+            entry[place] += value
+    yield from table(
+        ("split", "domain", "shards", *units, "size"),
+        (
+            (text(split), text(domain), *(f"{each:,}" for each in counts), sizes(size))
+            for (split, domain), (*counts, size) in sums.items()
+        ),
+    )
+
+
+def _format(manifest: Manifest) -> str:
+    """What shards are, in a sentence."""
+    if not manifest.has_tokens:
+        endings = ", ".join(code(ending) for _, ending in manifest.written.endings[:-1])
+        return f"Shards are files of texts ({endings}), written by {code(manifest.written.writer)}."
+    special = manifest.tokenizer
+    pairs = (("BOS", special.bos_id), ("EOS", special.eos_id))
+    ends = ", ".join(f"{name} {id_}" for name, id_ in pairs if id_ is not None) or "neither BOS nor EOS"
+    return (
+        f"Tokens are {manifest.dtype} ids of {code(special.path)} ({special.vocab_size:,} entries; {ends}), in "
+        "Megatron's indexed format."
+    )
+
+
 def _category(category: Category) -> Iterator[str]:
     whole = sum(value.documents for value in category.values) + (category.other.documents if category.other else 0)
     yield f"### By {text(category.name)}"
@@ -98,7 +113,7 @@ def _category(category: Category) -> Iterator[str]:
             code(value.value) or "not known",
             f"{value.documents:,}",
             share(value.documents, whole),
-            f"{value.tokens or 0:,}",
+            "" if value.tokens is None else f"{value.tokens:,}",
         )
         for value in listed
     ]
@@ -253,19 +268,29 @@ def _loading(facts: CardFacts) -> Iterator[str]:
     yield "## How to load it"
     yield ""
     where = facts.about.url or "this-folder"
-    program = [
-        "from refinery.loader import TokenStream  # pip install corpus-refinery",
-        "",
-        f"for batch in TokenStream({where!a}, sequence_length=4096, batch_size=8, seed=1, epochs=1):",
-        '    batch["input_ids"], batch["labels"]',
-    ]
+    if facts.manifest.has_tokens:
+        program = [
+            "from refinery.loader import TokenStream  # pip install corpus-refinery",
+            "",
+            f"for batch in TokenStream({where!a}, sequence_length=4096, batch_size=8, seed=1, epochs=1):",
+            '    batch["input_ids"], batch["labels"]',
+        ]
+    else:
+        program = [
+            "import refinery.corpus  # pip install corpus-refinery[pipeline]",
+            "",
+            f"for batch in refinery.corpus.open({where!a}).documents(['id', 'text']):",
+            "    batch['text']",
+        ]
     yield from fenced("\n".join(program), "python")
     if any(shard.provenance_file for shard in facts.manifest.shards):
         program = ["from datasets import load_dataset", "", 'load_dataset("this-folder", "provenance", split="train")']
         yield "The provenance is a table, which `datasets` loads:"
         yield ""
         yield from fenced("\n".join(program), "python")
-    yield "`refinery verify` checks every file, index, token and count, `refinery audit` a sample against the inputs."
+    audit = ", `refinery audit` a sample against the inputs"
+    what, audit = ("index, token", audit) if facts.manifest.has_tokens else ("text", "")
+    yield f"`refinery verify` checks every file, {what} and count{audit}."
     yield ""
 
 

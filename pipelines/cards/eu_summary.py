@@ -57,7 +57,11 @@ def _head(facts: CardFacts) -> Iterator[str]:
 
 
 def _general(facts: CardFacts) -> Iterator[str]:
-    about, tokens = facts.about, facts.manifest.totals["tokens"]
+    about, totals = facts.about, facts.manifest.totals
+    tokens = totals.get("tokens")
+    size = f"not counted in tokens ({totals['bytes']:,} bytes of text)"
+    if tokens is not None:
+        size = f"{size_band(tokens)} ({tokens:,} tokens of its tokenizer)"
     yield from ("## 1. General information", "")
     yield from ("### 1.1. Provider identification", "")
     yield answer("Provider name and contact details", text(", ".join(filter(None, (about.creator, about.contact)))))
@@ -69,7 +73,7 @@ def _general(facts: CardFacts) -> Iterator[str]:
     yield from ("", "### 1.3. Modalities, overall training data size and other characteristics", "")
     yield from table(
         ("modality", "training data size", "types of content"),
-        [("text", f"{size_band(tokens)} ({tokens:,} tokens of its tokenizer)", text(_types(facts)))],
+        [("text", size, text(_types(facts)))],
     )
     yield "No image, audio or video is in the corpus."
     yield ""

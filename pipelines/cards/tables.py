@@ -21,7 +21,7 @@ def totals_line(manifest: Manifest) -> str:
     """How large it is."""
     totals = manifest.totals
     size = f", {totals['bytes']:,} bytes of text" if totals["bytes"] else ""
-    return f"{totals['documents']:,} documents{size}, {totals['tokens']:,} tokens"
+    return f"{totals['documents']:,} documents{size}" + (f", {totals['tokens']:,} tokens" if "tokens" in totals else "")
 
 
 def made_by(manifest: Manifest) -> str:

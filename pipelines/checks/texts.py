@@ -16,7 +16,8 @@ from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 
 def notes_text_ids(manifest: Manifest) -> bool:
-    """Whether the run noted the ids of texts that were changed. In older corpora a text may not be its id's."""
+    """Whether the run noted the ids of texts that were changed. In older corpora of tokens a text may not be its
+    id's."""
     name, version = TEXT_ID_SINCE
     return any(stage.name == name and stage.version >= version for stage in manifest.stages)
 

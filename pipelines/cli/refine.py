@@ -57,10 +57,12 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
             return ExitCode.DONE
         manifest = run.run()
     totals = manifest.totals
-    result(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    tokens = f", {totals['tokens']:,} tokens" if manifest.has_tokens else ""
+    result(f"{totals['documents']:,} documents{tokens} in {args.output}")
     if line := packed_line(manifest):
         result(line)
-    result(f"check it:   refinery verify {args.output}")
+    own = f" --recipe {args.recipe}" if ":" in recipe.lane and not manifest.has_tokens else ""
+    result(f"check it:   refinery verify {args.output}{own}")
     return ExitCode.DONE
 
 

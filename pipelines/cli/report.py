@@ -28,6 +28,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--output", default="", metavar="FILE", help="where the page goes (PREFIX/report.html)")
     parser.add_argument("--overwrite", action="store_true", help="replace a page that is there")
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
+    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has a writer of its own")
     parser.add_argument(
         "--core-hour-price",
         default="",
@@ -48,6 +49,7 @@ def _lines(args: Namespace) -> Iterator[str]:
     run, or a file that is there."""
     from refinery.loader.storage.open_store import open_store
     from refinery.pipelines.quantities.quantity import parse_quantity
+    from refinery.pipelines.recipe.writers import know_writer_of
     from refinery.pipelines.report.attention import findings
     from refinery.pipelines.report.facts import PRICE as USUAL
     from refinery.pipelines.report.facts import read_facts
@@ -63,6 +65,7 @@ def _lines(args: Namespace) -> Iterator[str]:
             raise ValueError(f"--core-hour-price: {error}") from None
     if not args.output and args.prefix.startswith(("http://", "https://")):
         raise ValueError(f"{args.prefix} cannot be written; give --output FILE")
+    know_writer_of(args.recipe)
     store = open_store(args.prefix)
     output = args.output or store.url(REPORT)
     facts = read_facts(store, seconds_of(store, args.work), price)

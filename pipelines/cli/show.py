@@ -14,7 +14,8 @@ EXAMPLES = """examples:
   refinery show out/web --token train/web/shard-00000-of-00016:1234
   refinery show out/web --origin 'crawl/a.warc.gz@1024'           also of a page that was dropped
   refinery show out/web --url https://example.org/page --raw > page.txt
-A document of the corpus is decoded from its tokens; another one is read at its origin again, credentials redacted."""
+A document of the corpus is decoded from its tokens, or read from its shard of texts; another one is read at its origin
+again, credentials redacted."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -28,6 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Show the documents; FAILED unless all that were asked for were found."""
+    from refinery.loader.errors import NoTokens
     from refinery.pipelines.looking.pager import page
     from refinery.pipelines.looking.show import raw_texts, show_json, show_lines
     from refinery.pipelines.looking.texts import Texts
@@ -37,6 +39,8 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     if not queries:
         raise ValueError("nothing to show: give --url, --id, --origin or --token; `refinery sample` draws documents")
     texts = Texts(args.prefix, args.recipe, args.work)
+    if args.tokens and not texts.corpus.manifest.has_tokens:
+        raise NoTokens(args.prefix)
     found = trace(args.prefix, queries, args.work, progress, texts.corpus)
     lines = (
         raw_texts(found, texts)

@@ -38,6 +38,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--shards", default="", metavar="K/N", help="check share K of N alone, from 0/N to N-1/N")
     parser.add_argument("--partial", default="", metavar="DIR", help="where --shards and a job write what they find")
     parser.add_argument("--merge", default="", metavar="DIR", help="the verdict from the partial results of all shares")
+    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has a writer of its own")
     add_runner_arguments(parser)
 
 
@@ -60,6 +61,10 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         raise ValueError("--shards K/N and --partial DIR belong together: the share, and where to write what it found")
     if args.shards and args.merge:
         raise ValueError("--merge looks at the whole: leave it out of the command of a share")
+    if args.recipe:
+        from refinery.pipelines.recipe.writers import know_writer_of
+
+        know_writer_of(args.recipe)
     work = Work("verify")
     if is_job or args.shards or args.merge:
         from refinery.pipelines.verify.kinds import refuse_unless_corpus
@@ -110,6 +115,11 @@ def _job(args: Namespace, flags: Sequence[str]) -> "Report":
             check_bucket("--against", args.against)
     launched = launch_flags(args.runner, flags, args.partial, work_of(args.partial))
     runner = Runner(args.runner, args.workers, launched, args.quiet, args.traceback, say, scratch=args.scratch)
+    if args.recipe:
+        from refinery.pipelines.recipe.load_recipe import load_recipe
+
+        code = load_recipe(args.recipe).CODE
+        runner.use_code(code.folder, tuple(code.files))
     with runner.open():
         return verify_as_job(
             args.prefix, args.partial, runner, samples=samples_of(args.full), against=args.against, say=say

@@ -12,6 +12,7 @@ from refinery.transforms.rules.expression import Rule, column_types, compile_rul
 TEXT = "text"
 PLACES = ("split", "domain", "shard", "document")  # columns that say where a row is; `shard` is its files' path
 SPANS = ("token_offset", "token_count")  # where a document's tokens are: for its text
+TEXT_BYTES = "text_bytes"  # the same in a corpus of texts
 
 
 class Columns:
@@ -31,8 +32,9 @@ class Columns:
             raise ValueError(f"columns: {', '.join(self.names)} given, each is allowed once")
         self.has_text = TEXT in self.names
         self.rule: Rule | None = compile_rule(where, column_types(schema)) if where else None
-        needed = {*self.names, *(self.rule.names if self.rule else ()), *(SPANS if self.has_text else ())}
-        self.read = [name for name in schema.names if name in needed] or ["token_count"]
+        sizes = SPANS if SPANS[0] in schema.names else (TEXT_BYTES,)
+        needed = {*self.names, *(self.rule.names if self.rule else ()), *(sizes if self.has_text else ())}
+        self.read = [name for name in schema.names if name in needed] or [sizes[-1]]
         self.of_provenance = bool(self.rule) or any(name in schema.names for name in {*self.names} - {*SPANS})
 
     def rows(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:

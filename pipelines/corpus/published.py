@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,17 @@ from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.format.removals import ID_BYTES
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.storage.store import Store
-from refinery.pipelines.corpus.columns import SPANS, TEXT, Columns, with_places
+from refinery.pipelines.corpus.columns import SPANS, TEXT, TEXT_BYTES, Columns, with_places
 from refinery.pipelines.corpus.find_rows import Row, Wanted, find_kept
 from refinery.pipelines.corpus.lookup_index import LookupIndex
 from refinery.pipelines.corpus.scan import Say, silent
+from refinery.pipelines.corpus.shard_texts import shard_texts
 from refinery.pipelines.corpus.shard_tokens import corpus_tokenizer, read_row, read_tokens, shard_path, without_ends
+from refinery.transforms.core.document import text_bytes
 
 if TYPE_CHECKING:
     from refinery.pipelines.statistics.published import Statistics
+    from refinery.transforms.core.stage import Writer
     from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 Numbers = npt.NDArray[np.int64]
@@ -34,7 +37,7 @@ TEXT_BATCH = 16 << 20  # bytes of tokens that are decoded together
 @dataclass(frozen=True)
 class Place:
     """Where a document is. shard: path of its files without suffix. document: its number there. Its tokens, with BOS
-    and EOS, are token_offset to token_offset + token_count of the shard."""
+    and EOS, are token_offset to token_offset + token_count of the shard; both are -1 in a corpus of texts."""
 
     split: str
     domain: str
@@ -42,6 +45,57 @@ class Place:
     document: int
     token_offset: int
     token_count: int
+
+
+class TextsOf(Protocol):
+    """The texts of a shard's documents, which are asked for in order."""
+
+    def sizes(self, batch: pa.RecordBatch) -> npt.NDArray[Any]:
+        """Bytes that are read for each document of a batch."""
+
+    def texts(self, batch: pa.RecordBatch, numbers: Numbers) -> Iterator[str]:
+        """Their texts. numbers: of the documents in the shard."""
+
+
+class DecodedTexts:
+    """Of a corpus of tokens, which are read in ranges: what lies between two documents is read along."""
+
+    def __init__(self, corpus: "PublishedCorpus", entry: ShardEntry) -> None:
+        self._corpus, self._entry = corpus, entry
+        self._itemsize = np.dtype(corpus.manifest.dtype).itemsize
+
+    def sizes(self, batch: pa.RecordBatch) -> npt.NDArray[Any]:
+        return np.asarray(batch.column("token_count").to_numpy() * self._itemsize)
+
+    def texts(self, batch: pa.RecordBatch, numbers: Numbers) -> Iterator[str]:
+        offsets, counts = (batch.column(name).to_numpy() for name in SPANS)
+        ids, first = np.empty(0, np.int64), 0
+        size = TEXT_BATCH // self._itemsize
+        for offset, count in zip(offsets.tolist(), counts.tolist(), strict=True):
+            if not first <= offset <= offset + count <= first + len(ids):
+                near = offsets + counts
+                end = int(near[near <= offset + max(size, count)].max(initial=offset + count))
+                ids, first = read_tokens(self._corpus, self._entry, offset, end), offset
+            yield self._corpus.decode(ids[offset - first : offset - first + count])
+
+
+class WrittenTexts:
+    """Of a corpus of texts, whose shards are read from the beginning. what: the shard, for messages."""
+
+    def __init__(self, texts: Iterator[str], what: str) -> None:
+        self._texts, self._what, self._next = texts, what, 0
+
+    def sizes(self, batch: pa.RecordBatch) -> npt.NDArray[Any]:
+        return np.asarray(batch.column(TEXT_BYTES).to_numpy())
+
+    def texts(self, batch: pa.RecordBatch, numbers: Numbers) -> Iterator[str]:
+        for number, size in zip(numbers.tolist(), self.sizes(batch).tolist(), strict=True):
+            text = next(islice(self._texts, number - self._next, None), None)
+            self._next = number + 1
+            if text is None or text_bytes(text) != size:
+                found = "no text" if text is None else f"a text of {text_bytes(text)} bytes"
+                raise FormatError(f"{self._what}: document {number}: {found} found, {size} bytes expected")
+            yield text
 
 
 @dataclass(frozen=True)
@@ -66,12 +120,17 @@ def id_bytes(id_: str | bytes) -> bytes:
 class PublishedCorpus(Corpus):
     """As `refinery.loader.Corpus`, which says what is checked, with texts, rules and lookups.
 
-    say: is told how far a long search is. Tokenizer and lookup index are read when they are first needed.
+    say: is told how far a long search is. writer: of a corpus of texts, where it is neither ours nor an installed
+    package's. Tokenizer and lookup index are read when they are first needed.
     """
 
-    def __init__(self, location: str | Store, say: Say = silent) -> None:
+    def __init__(self, location: str | Store, say: Say = silent, writer: Writer | None = None) -> None:
         super().__init__(location)
         self._say = say
+        if writer is not None:
+            from refinery.pipelines.recipe.writers import know_writer  # all lanes, which few need
+
+            know_writer(writer)
 
     @property
     def kind(self) -> str:
@@ -82,6 +141,13 @@ class PublishedCorpus(Corpus):
     def tokenizer(self) -> "Tokenizer":
         """The tokenizer in the corpus. Raises ValueError or FormatError where it is damaged."""
         return corpus_tokenizer(self)
+
+    @cached_property
+    def writer(self) -> Writer:
+        """What wrote its shards. Raises FormatError where that is not known here."""
+        from refinery.pipelines.recipe.writers import find_writer  # all lanes, which few need
+
+        return find_writer(self.manifest)
 
     @cached_property
     def lookup(self) -> LookupIndex:
@@ -106,8 +172,9 @@ class PublishedCorpus(Corpus):
         domain: "" for all.
 
         Raises ExpressionError for a rule, ValueError for columns that there are not, FormatError for damage. Cost:
-        columns that are asked for or in the rule, and where there is `text` the tokens of the documents that meet it.
-        Memory: a batch of 16,384 rows, and of texts what 16 MiB of tokens give.
+        columns that are asked for or in the rule, and where there is `text` the tokens of the documents that meet it;
+        in a corpus of texts the shards up to the last of these. Memory: a batch of 16,384 rows, and of texts 16 MiB or
+        what 16 MiB of tokens give.
         """
         for entry in self.entries(split, domain):
             for batch, _ in self.rows(entry, columns, where):
@@ -125,7 +192,7 @@ class PublishedCorpus(Corpus):
         these numbers, ascending. place: what `split`, `domain` and `shard` are, where they are not the shard's own."""
         chosen = Columns(self.schema, columns, where, self.root)
         here = place or (entry.split, entry.domain, shard_path(entry))
-        first = 0
+        first, texts = 0, self._texts_of(entry) if chosen.has_text else None
         for batch in self._facts(entry, chosen):
             numbers = chosen.rows(batch)
             if of is not None:
@@ -134,7 +201,7 @@ class PublishedCorpus(Corpus):
             numbers += first
             first += batch.num_rows
             if len(numbers):
-                yield from self._with_text(chosen, with_places(some, *here, numbers), entry, numbers)
+                yield from self._with_text(chosen, with_places(some, *here, numbers), texts, numbers)
 
     def _facts(self, entry: ShardEntry, chosen: Columns) -> Iterator[pa.RecordBatch]:
         """What is read of a shard's documents: of an adopted corpus where their tokens are, since nothing else is
@@ -149,30 +216,22 @@ class PublishedCorpus(Corpus):
         yield pa.RecordBatch.from_arrays(columns, names=list(SPANS))
 
     def _with_text(
-        self, chosen: Columns, batch: pa.RecordBatch, entry: ShardEntry, numbers: Numbers
+        self, chosen: Columns, batch: pa.RecordBatch, texts: "TextsOf | None", numbers: Numbers
     ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
-        if not chosen.has_text:
+        if texts is None:
             yield batch.select(chosen.names), numbers
             return
-        sizes = batch.column("token_count").to_numpy() * np.dtype(self.manifest.dtype).itemsize
-        part = np.cumsum(sizes) // TEXT_BATCH
+        part = np.cumsum(texts.sizes(batch)) // TEXT_BATCH
         bounds = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), batch.num_rows]
         for begin, end in pairwise(bounds):
             some = batch.slice(begin, end - begin)
-            texts = pa.array(self._texts(entry, some), pa.string())
-            yield some.append_column(TEXT, texts).select(chosen.names), numbers[begin:end]
+            column = pa.array(texts.texts(some, numbers[begin:end]), pa.string())
+            yield some.append_column(TEXT, column).select(chosen.names), numbers[begin:end]
 
-    def _texts(self, entry: ShardEntry, batch: pa.RecordBatch) -> Iterator[str]:
-        """The texts of documents of a shard, their tokens read in ranges: what lies between two is read along."""
-        offsets, counts = (batch.column(name).to_numpy() for name in SPANS)
-        ids, first = np.empty(0, np.int64), 0
-        size = TEXT_BATCH // np.dtype(self.manifest.dtype).itemsize
-        for offset, count in zip(offsets.tolist(), counts.tolist(), strict=True):
-            if not first <= offset <= offset + count <= first + len(ids):
-                near = offsets + counts
-                end = int(near[near <= offset + max(size, count)].max(initial=offset + count))
-                ids, first = read_tokens(self, entry, offset, end), offset
-            yield self.decode(ids[offset - first : offset - first + count])
+    def _texts_of(self, entry: ShardEntry) -> "TextsOf":
+        if self.manifest.has_tokens:
+            return DecodedTexts(self, entry)
+        return WrittenTexts(shard_texts(self.store, self.writer, entry), self.store.url(entry.name))
 
     def decode(self, ids: npt.NDArray[Any]) -> str:
         """The text of a document's tokens, without BOS and EOS."""
@@ -199,7 +258,7 @@ class PublishedCorpus(Corpus):
         return [self._found(*each) for each in find_kept(self, wanted, self.lookup, self._say)]
 
     def _found(self, entry: ShardEntry, number: int, row: Row) -> Found:
-        span = row["token_offset"], row["token_count"]
+        span = row.get("token_offset", -1), row.get("token_count", -1)
         return Found(Place(entry.split, entry.domain, shard_path(entry), number, *span), row)
 
     def place(self, id: str | bytes) -> Place:
@@ -216,8 +275,13 @@ class PublishedCorpus(Corpus):
 
     def text(self, document: str | bytes | Place) -> str:
         """The text of a document as published, decoded from its tokens. `tokenizer.lossless` says whether that is the
-        text that was encoded, byte for byte. Raises KeyError as `place`."""
-        return self.decode(self.tokens(document))
+        text that was encoded, byte for byte. Of a corpus of texts what was written; cost: the shard up to it. Raises
+        KeyError as `place`."""
+        if self.manifest.has_tokens:
+            return self.decode(self.tokens(document))
+        place = document if isinstance(document, Place) else self.place(document)
+        texts = shard_texts(self.store, self.writer, self.shard(place.shard))
+        return next(islice(texts, place.document, None))
 
     def shard(self, name: str) -> ShardEntry:
         """The shard of that name: the path of its files without suffix. Raises KeyError."""

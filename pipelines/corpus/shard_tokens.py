@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def shard_path(shard: ShardEntry) -> str:
     """The shard's name: the path of its files without suffix."""
-    return shard.bin.path.removesuffix(".bin")
+    return shard.name
 
 
 def find_token(corpus: Corpus, shard: ShardEntry, offset: int) -> tuple[int, Row]:

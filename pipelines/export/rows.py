@@ -76,8 +76,9 @@ def plain_entry(entry: ShardEntry) -> dict[str, Any]:
 
 def parse_entry(plain: Mapping[str, Any]) -> ShardEntry:
     """The entry of `plain_entry`."""
-    files = {kind: FileEntry(**plain[kind]) for kind in ("bin", "idx", "provenance_file")}
-    return ShardEntry(**{**plain, **files})
+    files = [FileEntry(**plain[kind]) for kind in ("bin", "idx", "provenance_file")]
+    named = {name: plain[name] for name in ("split", "domain", "index", "count", "documents")}
+    return ShardEntry(**named, token_count=plain["tokens"], written=tuple(files[:2]), provenance_file=files[2])
 
 
 def row_schema(columns: Sequence[Column], fields: Collection[str], dtype: str) -> pa.Schema:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
+from refinery.loader.format.manifest import TokenFacts
 from refinery.loader.format.shard_list import as_shards
 from refinery.pipelines.dataflow.job_records import JobRecord, cancel_command
 from refinery.pipelines.dataflow.jobs import ENDED
@@ -51,13 +52,17 @@ def summary(found: Inspection) -> dict[str, Any]:
         },
         "packed": packed_line(manifest),
         "domains": sorted(set(shards.domains())),
-        "dtype": manifest.dtype,
-        "vocab_size": manifest.tokenizer.vocab_size,
-        "tokenizer": manifest.tokenizer.path,
+        "writer": manifest.written.writer,
+        **(tokens_summary(manifest.tokens) if manifest.has_tokens else {}),
         "files": files + len(others),
         "bytes": size + sum(file.size for file in others),
         "versions": dict(manifest.versions),
     }
+
+
+def tokens_summary(tokens: TokenFacts) -> dict[str, Any]:
+    """What its writer states of tokens."""
+    return {"dtype": tokens.dtype, "vocab_size": tokens.tokenizer.vocab_size, "tokenizer": tokens.tokenizer.path}
 
 
 def text_lines(found: Inspection) -> Iterator[str]:
@@ -87,9 +92,9 @@ def _lines(found: Inspection) -> Iterator[str]:
     if found.manifest is not None:
         yield from _manifest(summary(found))
     if any(row["in"]["documents"] for row in found.funnel):
-        table = funnel_table(found.funnel, found.seconds, found.manifest.totals["tokens"] if found.manifest else 0)
         yield ""
-        yield from (line for line in table if found.manifest or not line.startswith("tokens"))
+        tokens = found.manifest.totals.get("tokens") if found.manifest else None
+        yield from funnel_table(found.funnel, found.seconds, tokens)
         yield from source_table(_sources(found))
         yield from loss_warnings(found.funnel)
     for stage, errors in found.dead.items():
@@ -138,12 +143,16 @@ def _jobs(jobs: tuple[JobRecord, ...]) -> Iterator[str]:
 def _manifest(facts: dict[str, Any]) -> Iterator[str]:
     totals, shards = facts["totals"], facts["shards"]
     text = human_bytes(totals["bytes"])
-    yield f"corpus        {totals['documents']:,} documents, {totals['tokens']:,} tokens, {text} of text"
+    tokens = f" {totals['tokens']:,} tokens," if "tokens" in totals else ""
+    yield f"corpus        {totals['documents']:,} documents,{tokens} {text} of text"
     yield f"shards        {', '.join(f'{n:,} {split}' for split, n in shards.items())} of {', '.join(facts['domains'])}"
     if facts["packed"]:
         yield f"packed        {facts['packed']}"
     yield f"files         {facts['files']:,}, {human_bytes(facts['bytes'])}"
-    yield f"tokens        {facts['dtype']}, vocabulary {facts['vocab_size']:,}, {facts['tokenizer']}"
+    if "dtype" in facts:
+        yield f"tokens        {facts['dtype']}, vocabulary {facts['vocab_size']:,}, {facts['tokenizer']}"
+    else:
+        yield f"texts         written by {facts['writer']}"
     yield f"made with     {', '.join(f'{name} {version}' for name, version in facts['versions'].items())}"
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.find_rows import Wanted, find_rows
-from refinery.pipelines.corpus.published import PublishedCorpus
+from refinery.pipelines.corpus.published import Place, PublishedCorpus
 from refinery.pipelines.corpus.shard_tokens import read_tokens
+from refinery.pipelines.recipe.writers import know_writer_of
 from refinery.pipelines.run.phases import read_phase
 from refinery.pipelines.tracing.answers import Doc, Kept
 from refinery.transforms.core.document import Document
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from refinery.pipelines.tuning.try_document import Decision
 
 AS_PUBLISHED = "as published: decoded from its tokens"
+AS_WRITTEN = "as published: read from its shard"
 COLUMNS = ("id", "url", "source", "origin", "text")
 FROM_WORK = "as phase 1 left it, from work/documents/, credentials redacted"
 NORMALISED = "as its tokens give it: this tokenizer normalises text, so the one that was encoded may differ"
@@ -49,7 +51,13 @@ class Texts:
         return RecordedRun(self.prefix, self.recipe)
 
     def kept(self, kept: Kept) -> Text:
-        """Of a document of the corpus. Cost: its tokens, by one read of a range of the shard's file."""
+        """Of a document of the corpus. Cost: its tokens, by one read of a range of the shard's file; in a corpus of
+        texts the shard up to it."""
+        if not self.corpus.manifest.has_tokens:
+            know_writer_of(self.recipe)
+            split, domain, _ = kept.shard.split("/")
+            place = Place(split, domain, kept.shard, kept.document, kept.token_offset, kept.token_count)
+            return Text(self.corpus.text(place), AS_WRITTEN)
         shard, start = self.corpus.shard(kept.shard), kept.token_offset
         ids = read_tokens(self.corpus, shard, start, start + kept.token_count)
         what = AS_PUBLISHED if self.corpus.tokenizer.lossless else NORMALISED

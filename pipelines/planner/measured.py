@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.errors import NoTokens
 from refinery.loader.format.indexed import DTYPES
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.removals import ID_BYTES, REFERENCE, URL_DUPLICATE
@@ -54,6 +55,8 @@ def measure(prefix: str, work: str = "") -> Measured:
     """
     corpus = Corpus(prefix)
     store, manifest, run = corpus.store, corpus.manifest, corpus.run
+    if not manifest.has_tokens:
+        raise NoTokens(prefix)
     if not manifest.totals["tokens"]:
         raise ValueError(f"{prefix}: the corpus has no tokens; nothing can be said about a larger one")
     stopped = [entry for entry in manifest.funnel if entry["stage"] == TARGET_STAGE and entry["dropped"]]

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from refinery.loader.format.packed import PackedFormat
+from refinery.loader.format.written import MEGATRON_FILES, WRITER
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.lane import AnyStage
@@ -20,16 +21,22 @@ from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import TokenizerInfo, check_tokenizer
 
 
-def check_files(recipe: Recipe) -> TokenizerInfo:
-    """Load every list and model of the recipe once; returns what the run must know of its tokenizer.
+def check_files(recipe: Recipe) -> TokenizerInfo | None:
+    """Load every list and model of the recipe once; returns what the run must know of its tokenizer, None where its
+    lane writes texts.
 
     Raises RecipeError, one line with the section's path. Cost: about a second, most of it the tokenizer.
     """
+    writer = recipe.LANE.writer
+    if writer.counts_tokens and (writer.name, tuple(writer.files.items())) != (WRITER, MEGATRON_FILES):
+        raise RecipeError(f"lane: the writer {writer.name!r} of tokens given, {WRITER!r} alone is known to readers")
     active = [found for phase in PHASES for found in recipe.active(phase)]
     for stage, params in sorted(active, key=lambda found: bool(found[0].uses)):  # what others use is checked first
         check_stage(stage, params)
     check_signature(recipe)
     check_compared(recipe)
+    if not writer.counts_tokens:
+        return None
     tokenizer = check_tokenizer(recipe.tokenizer)
     packed_rows(recipe, tokenizer)
     return tokenizer
@@ -60,9 +67,9 @@ def check_compared(recipe: Recipe) -> None:
             raise RecipeError(f"{stage.key}: {error}") from error
 
 
-def packed_rows(recipe: Recipe, tokenizer: TokenizerInfo) -> PackedFormat | None:
+def packed_rows(recipe: Recipe, tokenizer: TokenizerInfo | None) -> PackedFormat | None:
     """The format of the packed rows, where the recipe asks for them. Raises RecipeError if the tokenizer forbids it."""
-    if recipe.packed is None:
+    if recipe.packed is None or tokenizer is None:
         return None
     columns = notes_chunks(recipe)
     try:

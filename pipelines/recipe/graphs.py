@@ -32,6 +32,7 @@ from refinery.transforms.write.shard_reports import KIND as SHARDS
 from refinery.transforms.write.shard_reports import MergeShards
 from refinery.transforms.write.shards import ShardsJob
 from refinery.transforms.write.write_documents import WriteDocuments
+from refinery.transforms.write.write_shards import write_corpus
 
 MERGERS = {STATISTICS: MergeStatistics}  # of what the jobs measure
 
@@ -133,7 +134,7 @@ def shards(
     `apply_stages`."""
     docs = pipeline | ReadKeptDocuments(pairs, recipe.cuts())  # Document
     encoded = apply_stages(docs, recipe, "shards", True, digests)  # EncodedDocument
-    recipe.LANE.writer.transform(encoded, job)
+    write_corpus(encoded, job)
     pipeline | WriteRemovals(pairs, removals, job.prefix)  # of `removals` files
     pipeline | WriteReport(work, report, facts, {**MERGERS, SHARDS: MergeShards}, check)
 

@@ -192,6 +192,11 @@ class Recipe(Params):
                     f"sources[{index}].format: {source.format!r} given, one of {', '.join(lane.readers)} is allowed in "
                     f"the lane {lane.name}"
                 )
+            if source.target is not None and not lane.writer.counts_tokens:
+                raise ValueError(
+                    f"sources[{index}].target: {source.target} given, the lane {lane.name} writes no tokens: "
+                    "`max_files` or `sample` limit a source there"
+                )
             if source.target is not None and TARGET not in lane.stages:
                 raise ValueError(
                     f"sources[{index}].target: {source.target} given, recipes from data alone may have one"
@@ -316,7 +321,8 @@ def absent_sections(lane: Lane) -> dict[str, Any]:
     """Keys of every recipe that ask for what this lane does not have -> what they must be in it."""
     absent = dict(switch for stage, switch in SWITCHES.items() if stage.name not in lane.funnel)
     absent |= dict.fromkeys(stage.key for stage in shared_stages() if stage.name not in lane.funnel)
-    return absent if "packed" in lane.writer.uses else {**absent, "packed": None}
+    absent |= {} if "packed" in lane.writer.uses else {"packed": None}
+    return absent if lane.encodes else {**absent, "tokenizer": None}
 
 
 @cache
@@ -326,6 +332,8 @@ def recipe_class(lane: Lane) -> type[Recipe]:
     fields: dict[str, Any] = {}
     if lane.source is not None:
         fields["sources"] = (GenericAlias(tuple, (lane.source, ...)), Recipe.model_fields["sources"])
+    if not lane.encodes:
+        fields["tokenizer"] = (TokenizerParams | None, None)
     for stage in lane.stages:
         if stage.params is None or stage.key in Recipe.model_fields:
             continue

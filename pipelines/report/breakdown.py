@@ -33,8 +33,7 @@ def source_section(facts: Facts) -> Html:
                 count(last["documents"]),
                 share(last["documents"], first["documents"]),
                 show(last["bytes"], "bytes"),
-                "–" if own is None else count(own),
-                "–" if own is None else share(own, facts.manifest.totals["tokens"]),
+                *(["–", "–"] if own is None else [count(own), share(own, facts.manifest.totals["tokens"])]),
             ]
         )
     more = len(rows) - len(lines)
@@ -58,7 +57,8 @@ def category_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
             names.setdefault(category.name, []).append((point, category))
     drawn = [_category(name, found) for name, found in names.items() if name != "source"]
     last = [found[-1] for found in names.values()]
-    densities = [_density(*each) for each in last if each[0].name == "published" and each[1].distinct > 1]
+    encoded = [each for each in last if each[0].total and each[0].total.tokens is not None]
+    densities = [_density(*each) for each in encoded if each[0].name == "published" and each[1].distinct > 1]
     if not drawn and not densities:
         return None, []
     section = el(

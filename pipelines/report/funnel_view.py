@@ -56,14 +56,14 @@ def funnel_section(facts: Facts) -> Html:
 
 
 def tokens_per_byte(facts: Facts) -> float:
-    """Of the published texts; 0 without any."""
+    """Of the published texts; 0 without any, and in a corpus of texts."""
     totals = facts.manifest.totals
-    return float(totals["tokens"] / totals["bytes"]) if totals["bytes"] else 0.0
+    return float(totals.get("tokens", 0) / totals["bytes"]) if totals["bytes"] else 0.0
 
 
 def _tokens(facts: Facts, stage: StageCounts, density: float) -> str:
     """Estimated, but for the last stage; "–" where there are no texts yet."""
-    if stage is facts.stages[-1]:
+    if stage is facts.stages[-1] and facts.manifest.has_tokens:
         return show(facts.manifest.totals["tokens"], "tokens").removesuffix("tokens").strip()
     return f"≈ {show(stage.kept_bytes * density, 'tokens').removesuffix('tokens').strip()}" if density else "–"
 

@@ -86,9 +86,9 @@ def headline(facts: Facts) -> str:
     read = stages[0]
     said = (
         f"Of {read.entered:,} records read, {totals['documents']:,} documents stay "
-        f"({share(totals['documents'], read.entered)}): {show(totals['bytes'], 'bytes')} of text, "
-        f"{show(totals['tokens'], 'tokens')}."
+        f"({share(totals['documents'], read.entered)}): {show(totals['bytes'], 'bytes')} of text"
     )
+    said += f", {show(totals['tokens'], 'tokens')}." if facts.manifest.has_tokens else "."
     most = max(facts.of_texts, key=lambda stage: stage.entered_bytes - stage.kept_bytes, default=None)
     if most and most.entered_bytes > most.kept_bytes:
         lost = most.entered_bytes - most.kept_bytes
@@ -103,13 +103,13 @@ def _totals(facts: Facts) -> Html:
     """The numbers that everybody asks for."""
     totals, stages = facts.manifest.totals, facts.stages
     read = stages[0] if stages else None
-    work = sum(facts.seconds.values())
+    work, tokens = sum(facts.seconds.values()), totals.get("tokens")
     pairs = [
         ("documents", count(totals["documents"])),
-        ("tokens", show(totals["tokens"], "tokens").removesuffix("tokens").strip()),
+        *([("tokens", show(tokens, "tokens").removesuffix("tokens").strip())] if tokens is not None else []),
         ("of text", show(totals["bytes"], "bytes")),
         ("of records read", share(totals["documents"], read.entered) if read else "–"),
-        ("bytes per token", f"{totals['bytes'] / totals['tokens']:.2f}" if totals["tokens"] else "–"),
+        *([("bytes per token", f"{totals['bytes'] / tokens:.2f}" if tokens else "–")] if tokens is not None else []),
         ("of core time", seconds(work) if work else "–"),
         ("for the cores", tables.dollars(work, facts.price) if work else "–"),
     ]

@@ -17,6 +17,7 @@ def sample_section(facts: Facts) -> Html | None:
         return None
     rejects = facts.rejects
     read = f" Read were {rejects.files} of its {rejects.of_files} files." if rejects.files < rejects.of_files else ""
+    decoded = ", decoded from their tokens" if facts.manifest.has_tokens else ""
     quoted = any(reject.excerpt for key in keys for reject in rejects.samples[key])
     hint = "" if quoted or not keys else " Excerpts are there with `rejects: {excerpt_chars: 400}` in the recipe."
     return el(
@@ -25,7 +26,7 @@ def sample_section(facts: Facts) -> Html | None:
         el(
             "p",
             "On one side what rules dropped, a few of each reason, chosen by hash from rejects/; on the other the "
-            f"beginnings of documents that stayed, chosen by hash, decoded from their tokens.{read}",
+            f"beginnings of documents that stayed, chosen by hash{decoded}.{read}",
             prose(hint),
         ),
         el(
@@ -89,13 +90,14 @@ def _reject(key: tuple[str, str], reject: Reject) -> Html:
 def _kept(text: KeptText) -> Html:
     notes = " · ".join(f"{name} {value}" for name, value in text.notes.items())
     copies = f" · {text.copies:,} copies" if text.copies > 1 else ""
+    tokens = "" if text.tokens is None else f" · {text.tokens:,} tokens"
     return el(
         "article",
         _excerpt(text.text),
         el(
             "p",
             el("bdi", text.url or "no address"),
-            f" · {text.source} · {text.tokens:,} tokens{copies}",
+            f" · {text.source}{tokens}{copies}",
             class_="origin",
         ),
         el("p", notes, class_="origin") if notes else None,

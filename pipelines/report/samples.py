@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.manifest import ShardEntry
+from refinery.pipelines.corpus.columns import SPANS
 from refinery.pipelines.corpus.published import PublishedCorpus
+from refinery.pipelines.corpus.shard_texts import shard_texts
 from refinery.pipelines.corpus.shard_tokens import read_tokens
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.safe_text import printable
@@ -49,11 +51,12 @@ class Rejects:
 
 @dataclass(frozen=True)
 class KeptText:
-    """The beginning of a document of the corpus, decoded from its tokens. notes: columns that say something of it."""
+    """The beginning of a document of the corpus, decoded from its tokens. tokens: None in a corpus of texts. notes:
+    columns that say something of it."""
 
     source: str
     url: str
-    tokens: int
+    tokens: int | None
     copies: int
     text: str
     notes: Mapping[str, str]
@@ -120,7 +123,8 @@ def batches(corpus: Corpus, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 def kept_texts(corpus: PublishedCorpus) -> list[KeptText]:
     """The first documents of each domain's first shard of the split "train": places in a shard are hashes, so they are
-    a random sample. Texts are decoded from the shards' tokens: what a model will see."""
+    a random sample. Texts are decoded from the shards' tokens, which is what a model will see; of a corpus of texts
+    they are what was written."""
     first: dict[str, ShardEntry] = {}
     for shard in corpus.entries("train"):
         if shard.documents:
@@ -128,29 +132,34 @@ def kept_texts(corpus: PublishedCorpus) -> list[KeptText]:
     if not first:
         return []
     per_domain = max(1, min(PER_DOMAIN, MOST_KEPT // len(first)))
+    shards = [shard for _, shard in sorted(first.items())[:MOST_KEPT]]
+    return [text for shard in shards for text in first_texts(corpus, shard, per_domain)]
+
+
+def first_texts(corpus: PublishedCorpus, shard: ShardEntry, most: int) -> Iterator[KeptText]:
+    """The first documents of a shard."""
     columns = [column.name for column in corpus.manifest.columns]
-    found = []
-    for _, shard in sorted(first.items())[:MOST_KEPT]:
-        with corpus.parquet(shard.provenance.path) as parquet:
-            names = ["source", "url", "copies", "token_offset", "token_count", *columns]
-            batch = next(parquet.iter_batches(per_domain, columns=names))
-        for row in batch.to_pylist():
-            begin = row["token_offset"]
-            length = min(row["token_count"], TOKENS)
-            tokens = read_tokens(corpus, shard, begin, begin + length)
-            notes = {name: as_text(row[name]) for name in columns if row[name] not in (None, "")}
-            text = printable(corpus.tokenizer.decode(tokens))
-            found.append(
-                KeptText(
-                    source=row["source"],
-                    url=cut(row["url"], ADDRESS),
-                    tokens=row["token_count"],
-                    copies=row["copies"],
-                    text=text[: EXCERPT - 1].rstrip() + "…" if length < row["token_count"] else cut(text, EXCERPT),
-                    notes=dict(sorted(notes.items())),
-                )
-            )
-    return found
+    names = ["source", "url", "copies", *(SPANS if corpus.manifest.has_tokens else ()), *columns]
+    with corpus.parquet(shard.provenance.path) as parquet:
+        batch = next(parquet.iter_batches(most, columns=names))
+    texts = None if corpus.manifest.has_tokens else shard_texts(corpus.store, corpus.writer, shard)
+    for row in batch.to_pylist():
+        notes = {name: as_text(row[name]) for name in columns if row[name] not in (None, "")}
+        yield KeptText(
+            source=row["source"],
+            url=cut(row["url"], ADDRESS),
+            tokens=row.get("token_count"),
+            copies=row["copies"],
+            text=decoded_excerpt(corpus, shard, row) if texts is None else cut(printable(next(texts)), EXCERPT),
+            notes=dict(sorted(notes.items())),
+        )
+
+
+def decoded_excerpt(corpus: PublishedCorpus, shard: ShardEntry, row: Mapping[str, int]) -> str:
+    """The beginning of a document, of its first tokens."""
+    begin, length = row["token_offset"], min(row["token_count"], TOKENS)
+    text = printable(corpus.tokenizer.decode(read_tokens(corpus, shard, begin, begin + length)))
+    return text[: EXCERPT - 1].rstrip() + "…" if length < row["token_count"] else cut(text, EXCERPT)
 
 
 def as_text(value: object) -> str:

@@ -92,19 +92,20 @@ def found_section(facts: Facts) -> Html | None:
 
 def shard_section(facts: Facts) -> Html:
     """Sizes of the shards, and whether they are alike."""
-    sizes = [shard.tokens for shard in facts.manifest.shards if shard.split == "train"]
+    unit = "tokens" if facts.manifest.has_tokens else "documents"
+    sizes = [getattr(shard, unit) for shard in facts.manifest.shards if shard.split == "train"]
+    units = list(dict.fromkeys(["documents", unit]))
     splits: dict[str, Counter[str]] = {}
     for shard in facts.manifest.shards:
-        numbers = {"shards": 1, "documents": shard.documents, "tokens": shard.tokens}
+        numbers = {"shards": 1, **{each: getattr(shard, each) for each in units}}
         splits.setdefault(f"{shard.split}/{shard.domain}", Counter()).update(numbers)
-    units = ("shards", "documents", "tokens")
-    rows = [[name, *(count(splits[name][unit]) for unit in units)] for name in sorted(splits)[:ROWS]]
-    said = f"Shards of “train” have {count(min(sizes))} to {count(max(sizes))} tokens." if sizes else "There are none."
+    rows = [[name, *(count(splits[name][each]) for each in ("shards", *units))] for name in sorted(splits)[:ROWS]]
+    said = f"Shards of “train” have {count(min(sizes))} to {count(max(sizes))} {unit}." if sizes else "There are none."
     return el(
         "section",
         el("h2", "Shards"),
         el("p", said, f" The first {ROWS} splits are listed." if len(splits) > ROWS else None),
-        table(["split and domain", *units], rows),
+        table(["split and domain", "shards", *units], rows),
         _tests(facts),
         id="shards",
     )
@@ -158,7 +159,7 @@ def cost_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
         *("seconds", "Core time by part of the work", drawn, {"seconds": [facts.seconds[name] for name in drawn]}),
         *("bars", "part", "seconds"),
     )
-    tokens = facts.manifest.totals["tokens"]
+    tokens = facts.manifest.totals.get("tokens")
     price = PRICES["core_hour_price"]
     noted = f" (list price noted {price.noted}, not verified)" if facts.price == price.dollars else ""
     section = el(
@@ -220,7 +221,9 @@ def run_section(facts: Facts) -> Html:
     facts_of_run: list[list[object]] = [
         ["lane", manifest.lane],
         ["fingerprint", el("code", manifest.fingerprint)],
-        ["tokenizer", f"{manifest.tokenizer.vocab_size:,} ids, {manifest.dtype}"],
+        ["tokenizer", f"{manifest.tokenizer.vocab_size:,} ids, {manifest.dtype}"]
+        if manifest.has_tokens
+        else ["shards", f"texts, written by {manifest.written.writer}"],
         *(pair(name, str(value)) for name, value in sorted(manifest.versions.items())),
         *(pair(name, _plain(value)) for name, value in sorted(_environment(facts).items())),
     ]

@@ -116,8 +116,9 @@ def check_budget(counters: Iterable[CounterEntry], max_ratio: float, grace: int)
     return problems
 
 
-def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, float], tokens: int) -> list[str]:
-    """The funnel summed over sources, a line a stage and a line a reason. Retention is kept over all that was read."""
+def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, float], tokens: int | None) -> list[str]:
+    """The funnel summed over sources, a line a stage and a line a reason. Retention is kept over all that was read.
+    tokens: of the corpus; None where it has none, or nobody knows yet."""
     lines = [f"{'stage':<28}{'in':>12}{'kept':>12}{'lost':>10}{'kept text':>12}{'of read':>9}{'docs/s/core':>13}"]
     stages: dict[str, list[Mapping[str, Any]]] = {}
     for row in funnel:
@@ -142,7 +143,8 @@ def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, floa
             for reason, count in sorted(reasons.items(), key=lambda e: (-e[1], e[0])):
                 lines.append(f"  {sign} {reason:<24}{'':>24}{count:>10,}")
         lines += found_lines(rows) + scored_lines(rows)
-    lines.append(f"{'tokens':<28}{'':>12}{tokens:>12,}")
+    if tokens is not None:
+        lines.append(f"{'tokens':<28}{'':>12}{tokens:>12,}")
     parts = "+ made by splitting documents, " if any("created" in row for row in funnel) else ""
     found = "= what was found; " if any("found" in row for row in funnel) else ""
     found += "~ quantiles of the numbers that it gave; " if any("scored" in row for row in funnel) else ""

@@ -5,7 +5,6 @@ from typing import Any
 
 import apache_beam as beam
 
-from refinery.loader.format.indexed import DTYPE_CODES, dtype_for
 from refinery.loader.format.listed import first_of_shards, shard_totals
 from refinery.loader.format.manifest import (
     KIND,
@@ -52,14 +51,14 @@ def publish_corpus(
     store: Store,
     phases: Sequence[Phase],
     recipe: Recipe,
-    tokenizer: TokenizerInfo,
+    tokenizer: TokenizerInfo | None,
     fingerprint: str,
     funnel: list[dict[str, Any]],
     versions: Mapping[str, str],
     publish_records: Callable[[], list[dict[str, Any]]],
 ) -> Manifest:
-    """Write the manifest, last of all, and return it. publish_records: publishes rejects and dead letters, and returns
-    their files. Raises CountsDisagree, naming every disagreement."""
+    """Write the manifest, last of all, and return it. tokenizer: None of a corpus of texts. publish_records: publishes
+    rejects and dead letters, and returns their files. Raises CountsDisagree, naming every disagreement."""
     shards, removals = reported_shards(phases[-1].report), phases[-1].report["removals"]
     totals = shard_totals(shards)
     problems = (
@@ -70,7 +69,7 @@ def publish_corpus(
     if problems:
         raise CountsDisagree("the counts do not reconcile, so no manifest is written:\n  " + "\n  ".join(problems))
     check_written(store, (*shards["path"].to_pylist(), *(file["path"] for file in removals)))
-    own = publish_tokenizer(store, recipe, tokenizer)
+    own = [] if tokenizer is None else publish_tokenizer(store, recipe, tokenizer)
     files = [describe(store, RUN), *own, *removals, *publish_records()]
     measured = build_statistics({phase.name: phase.report for phase in phases}, recipe, len(first_of_shards(shards)))
     store.create(STATISTICS, dump_statistics(measured))
@@ -78,7 +77,6 @@ def publish_corpus(
     if KEY in phases[0].report:
         store.create(INPUTS, dump_inputs(phases[0].report[KEY]))
         files.append(describe(store, INPUTS))
-    dtype = dtype_for(tokenizer.vocab_size)
     lane = recipe.LANE
     payload = {
         "kind": KIND,
@@ -88,14 +86,7 @@ def publish_corpus(
         "columns": [{"name": column.name, "type": column.type} for column in provenance_columns(recipe.provenance())],
         "writer": lane.writer.name,
         "fingerprint": fingerprint,
-        "dtype": dtype.name,
-        "dtype_code": DTYPE_CODES[dtype],
-        "tokenizer": {
-            "path": own[0]["path"],
-            "vocab_size": tokenizer.vocab_size,
-            "bos_id": tokenizer.bos_id,
-            "eos_id": tokenizer.eos_id,
-        },
+        **lane.writer.stated(tokenizer, own[0]["path"] if own else ""),
         "shards": shards,
         "files": sorted(files, key=lambda f: f["path"]),
         "totals": {

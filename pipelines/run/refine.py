@@ -26,6 +26,7 @@ from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.recipe.writers import know_writer
 from refinery.pipelines.report.write import leave_report
 from refinery.pipelines.run.at_work import at_work, remove_stale_leases
 from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
@@ -133,6 +134,7 @@ class Refinement:
             from refinery.pipelines.dataflow.flag_checks import check_reach
 
             check_reach(self.recipe, self.reuse)
+        know_writer(self.recipe.LANE.writer)  # what looks at the corpus reads it back by it
         self.tokenizer = check_files(self.recipe)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
@@ -315,13 +317,14 @@ class Refinement:
             params=self.recipe.shards,
             counts=counts,
             domains={name: facts.domain for name, facts in self.recipe.source_facts().items()},
-            dtype=dtype_for(self.tokenizer.vocab_size).name,
+            dtype="" if self.tokenizer is None else dtype_for(self.tokenizer.vocab_size).name,
             columns=provenance_columns(self.recipe.provenance()),
             prefix=self.prefix,
             targets=targets,
             packed=packed_rows(self.recipe, self.tokenizer),
             notes=measured_notes(self.recipe.notes()),
             counted=self.recipe.counted(),
+            writer=self.recipe.LANE.writer,
         )
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), counts)
@@ -360,7 +363,7 @@ class Refinement:
         )
         leave_report(self.store, merged["seconds"], self.recipe.LANE.stages, self.say)
         self._tidy(merged)
-        for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
+        for line in funnel_table(funnel, merged["seconds"], manifest.totals.get("tokens")):
             self.say(line)
         for line in (*source_table(source_rows(funnel, tokens_by_source(manifest))), *loss_warnings(funnel)):
             self.say(line)

@@ -7,6 +7,7 @@ were is recorded, and the result is what a whole run with that tokenizer would g
 from collections.abc import Mapping
 from typing import Any
 
+from refinery.loader.errors import NoTokens
 from refinery.loader.format.manifest import RUN, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.recipe.load_recipe import parse_recipe
@@ -30,6 +31,8 @@ def recorded_run(prefix: str) -> dict[str, Any]:
 def with_tokenizer(run: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Recipe:
     """The recipe of that run with some parameters of its tokenizer replaced. Raises RecipeError."""
     recipe = dict(run["recipe"])
+    if recipe.get("tokenizer") is None:
+        raise NoTokens(run["name"])
     return parse_recipe({**recipe, "tokenizer": {**recipe["tokenizer"], **tokenizer}})
 
 

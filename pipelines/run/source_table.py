@@ -13,7 +13,10 @@ LOSSES = 3  # of each
 
 
 def tokens_by_source(manifest: Manifest) -> dict[str, int]:
-    """Source -> tokens, of the sources that have a domain of their own: shards are counted by domain."""
+    """Source -> tokens, of the sources that have a domain of their own: shards are counted by domain. None of a corpus
+    of texts."""
+    if not manifest.has_tokens:
+        return {}
     tokens: dict[str, int] = {}
     for run in as_shards(manifest.shards).runs:
         tokens[run.domain] = tokens.get(run.domain, 0) + run.tokens

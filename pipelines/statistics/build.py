@@ -51,14 +51,14 @@ def build_statistics(reports: Mapping[str, Mapping[str, Any]], recipe: Recipe, s
     published = tallies[PUBLISHED.name]
     return Statistics(
         points=tuple(
-            describe_point(point, after, tallies[point.name], notes)
+            describe_point(point, after, tallies[point.name], notes, recipe.LANE.writer.counts_tokens)
             for point, after in places(recipe, reports["dedup"])
         ),
         clusters=tuple(
             Cluster(**{name: entry[name] for name in Cluster.model_fields})
             for entry in reports["dedup"].get("components", ())
         ),
-        shards=None if published is None else describe_shards(published, shards),
+        shards=None if published is None else describe_shards(published, shards, recipe.LANE.writer.counts_tokens),
     )
 
 
@@ -86,13 +86,15 @@ def places(recipe: Recipe, dedup: Mapping[str, Any]) -> Iterator[tuple[Place, st
     yield PUBLISHED, recipe.LANE.funnel[-1]
 
 
-def describe_point(point: Place, after: str, tally: Tally | None, notes: Sequence[Note]) -> Point:
-    """A point of the funnel."""
+def describe_point(
+    point: Place, after: str, tally: Tally | None, notes: Sequence[Note], has_tokens: bool = True
+) -> Point:
+    """A point of the funnel. has_tokens: whether the corpus is one of tokens."""
     told: dict[str, Any] = {"name": point.name, "meaning": point.meaning, "phase": point.phase, "after": after}
     if tally is None:
         nothing: dict[str, Any] = dict.fromkeys(("categories", "series", "artefacts"), ())
         return Point(**told, collected=False, total=None, hosts=None, **nothing)
-    encoded = not point.text
+    encoded = has_tokens and not point.text
     meanings = {SOURCE: "source of the recipe"} | {note.name: note.meaning for note in notes}
     categories = tuple(
         describe_category(name, meanings[name], tally.categories[name], encoded)
@@ -223,7 +225,7 @@ def describe_hosts(hosts: HostCounts) -> Hosts:
     )
 
 
-def describe_shards(published: Tally, shards: int) -> Shards:
+def describe_shards(published: Tally, shards: int, has_tokens: bool = True) -> Shards:
     """Tests of the sampled shards that have documents. shards: how many there are."""
     rows = [(name, row) for name, row in sorted(published.shards.sums.items()) if row["documents"]]
     categories = [name for name, keyed in sorted(published.categories.items()) if has_values(keyed)]
@@ -231,7 +233,8 @@ def describe_shards(published: Tally, shards: int) -> Shards:
     for name, row in rows:
         if name.startswith("train/"):
             documents.add(row["documents"])
-            tokens.add(row["tokens"])
+            if has_tokens:
+                tokens.add(row["tokens"])
     return Shards(
         shards=shards,
         tested=len(rows),

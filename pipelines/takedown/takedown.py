@@ -8,7 +8,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, NoTokens
 from refinery.loader.format.manifest import Manifest, provenance_schema
 from refinery.pipelines.export.place import SourceCorpus, open_corpus
 from refinery.pipelines.export.rows import corpus_facts
@@ -79,6 +79,8 @@ class TakedownRun:
 
     def __post_init__(self) -> None:
         self.corpus = open_corpus(self.prefix)
+        if not self.corpus.manifest.has_tokens:
+            raise NoTokens(self.prefix)
         _check(self.corpus.manifest, self.request)
         if self.where:
             schema = provenance_schema(self.corpus.manifest.columns)

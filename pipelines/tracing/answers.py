@@ -105,8 +105,9 @@ class CameBack:
 
 @dataclass(frozen=True)
 class Kept:
-    """In the corpus. Its tokens are token_offset to token_offset + token_count of the shard; copies counts the document
-    itself. around: of the token that was asked for. came_back: whether a takedown brought it.
+    """In the corpus. Its tokens are token_offset to token_offset + token_count of the shard, both -1 in a corpus of
+    texts; copies counts the document itself. around: of the token that was asked for. came_back: whether a takedown
+    brought it.
     """
 
     doc: Doc

@@ -59,7 +59,7 @@ def search_texts(prefix: str, work: str, text: str, most: float, say: Say) -> Se
         items: Sequence[Any] = parts
     else:
         shards = [shard for shard in corpus.manifest.shards if shard.documents]
-        what, sizes = "shards, decoded", [shard.bin.size for shard in shards]
+        what, sizes = "shards, decoded", [shard.written[0].size for shard in shards]
         look, items = lambda shard: list(_in_shard(corpus, shard, wanted)), shards
     chosen, done = _up_to(sizes, most)
     say(f"searching {human_bytes(done)} of {what} for the text")
@@ -103,6 +103,11 @@ def _in_part(clean: Phase, part: dict[str, Any], text: str) -> Iterator[str]:
 
 
 def _in_shard(corpus: PublishedCorpus, shard: ShardEntry, text: str) -> Iterator[str]:
+    if not corpus.manifest.has_tokens:
+        for batch, _ in corpus.rows(shard, ["id", "text"]):
+            rows = pc.match_substring(batch.column("text"), text)
+            yield from (id_.hex() for id_ in batch.column("id").filter(rows).to_pylist())
+        return
     tokenizer, path = corpus_tokenizer(corpus), shard.provenance.path
     with corpus.parquet(path, corpus.schema) as file:
         columns = ["id", "token_offset", "token_count"]

@@ -205,10 +205,8 @@ def _why(step: Step) -> str:
 def _outcome(answer: Answer | End) -> str:
     if isinstance(answer, Kept):
         end = answer.token_offset + answer.token_count
-        return (
-            f"in the corpus: {safe(answer.shard)}, document {answer.document}, "
-            f"tokens {answer.token_offset} to {end} ({answer.token_count})"
-        )
+        tokens = f", tokens {answer.token_offset} to {end} ({answer.token_count})" if answer.token_count >= 0 else ""
+        return f"in the corpus: {safe(answer.shard)}, document {answer.document}{tokens}"
     if isinstance(answer, TakenDown):
         return f"removed by takedown {answer.takedown}: {_why_taken(answer)}"
     if isinstance(answer, Rejected):

@@ -163,6 +163,6 @@ def _notes(answer: Answer, before: Any, results: list[Any], stage: AnyStage) -> 
         notes |= {name: value for name, value in after.meta.items() if old.get(name) != value}
     if len(results) > 1:
         notes["documents made of it"] = len(results)
-    if hasattr(after, "tokens"):
+    if hasattr(after, "tokens") and after.tokens.dtype.itemsize > 1:  # else it is a text, in UTF-8
         notes["tokens"] = len(after.tokens)
     return notes

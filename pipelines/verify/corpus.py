@@ -6,15 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.shard_list import as_shards
 from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.recipe.writers import find_writer
 from refinery.pipelines.verify.before import Before
 from refinery.pipelines.verify.joins import Found
 from refinery.pipelines.verify.keyed_rows import partitions_for
 from refinery.pipelines.verify.partials import identity
 from refinery.pipelines.verify.pieces import Finding, Piece, Question, list_pieces
 from refinery.pipelines.verify.whole import Report, Whole
+from refinery.transforms.core.stage import Writer
 
 Checked = tuple[Sequence[Finding], Found]  # of every piece, and of what is joined
 
@@ -49,8 +52,16 @@ def open_corpus(question: Question) -> CheckedCorpus:
 def _in_pieces(question: Question, corpus: Corpus) -> CheckedCorpus:
     store, manifest = corpus.store, corpus.manifest
     before = Before(store, manifest, question.against) if question.against else None
-    question = replace(question, partitions=partitions_for(_rows(manifest)))
+    question = replace(question, partitions=partitions_for(_rows(manifest)), writer=_text_writer(manifest))
     return CheckedCorpus(corpus, question, before, list_pieces(store, manifest, before))
+
+
+def _text_writer(manifest: Manifest) -> Writer | None:
+    """What reads the texts of the corpus back; None in one of tokens, and where it is not known here."""
+    try:
+        return None if manifest.has_tokens else find_writer(manifest)
+    except FormatError:  # the check of the manifest says so
+        return None
 
 
 def _rows(manifest: Manifest) -> int:

@@ -10,7 +10,6 @@ from refinery.loader.format.manifest import (
     DTYPE_CODES,
     MANIFEST,
     RUN,
-    SUFFIXES,
     Manifest,
     check_funnel,
     check_version,
@@ -23,15 +22,50 @@ from refinery.loader.format.shard_list import as_shards
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.identity import check_identity
 from refinery.pipelines.corpus.placement import Plan
+from refinery.pipelines.recipe.writers import find_writer
 
 Facts = Mapping[str, Any]  # of a shard: of its piece
 
 
 def check_manifest(manifest: Manifest) -> Iterator[str]:
-    """The manifest is consistent: dtype, special ids, names, one set of shards for each split and domain.
+    """The manifest is consistent: what its writer states, names, one set of shards for each split and domain.
 
     A set may have gaps, where no document belongs. That no shard with documents is missing is seen by their sums.
     """
+    listed = [RUN]
+    if manifest.has_tokens:
+        yield from _check_tokens(manifest)
+        listed.append(manifest.tokenizer.path)
+    else:
+        try:
+            find_writer(manifest)
+        except FormatError as error:
+            yield f"{error}; until then its texts are not checked"
+    paths = Counter(entry.path for entry in manifest.all_files)
+    yield from (f"{path}: listed {n} times in {MANIFEST}, once expected" for path, n in paths.items() if n > 1)
+    yield from (f"{path}: not listed in {MANIFEST}" for path in listed if path not in paths)
+
+    sets: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for shard in manifest.shards:
+        sets[shard.split, shard.domain].append(shard)
+        try:
+            name = shard_name(shard.split, shard.domain, shard.index, shard.count)
+        except ValueError as error:
+            yield f"{MANIFEST}: shard {shard.written[0].path}: {error}"
+            continue
+        for entry, (_, suffix) in zip(shard.files, manifest.written.endings, strict=True):
+            if entry.path != name + suffix:
+                yield f"{MANIFEST}: shard file {entry.path} found, {name + suffix} expected"
+    for (split, domain), shards in sets.items():
+        counts = sorted({shard.count for shard in shards})
+        indices = Counter(shard.index for shard in shards)
+        if len(counts) > 1:
+            yield f"{split}/{domain}: shards of sets of {counts} found, one set expected"
+        yield from (f"{split}/{domain}: shard {i} is listed {n} times" for i, n in indices.items() if n > 1)
+
+
+def _check_tokens(manifest: Manifest) -> Iterator[str]:
+    """What the manifest states of tokens is consistent."""
     tokenizer = manifest.tokenizer
     if not 1 <= tokenizer.vocab_size <= 2**31:
         yield f"{MANIFEST}: vocab_size is {tokenizer.vocab_size}, 1 to {2**31} expected"
@@ -45,27 +79,6 @@ def check_manifest(manifest: Manifest) -> Iterator[str]:
     for name, token in (("bos_id", tokenizer.bos_id), ("eos_id", tokenizer.eos_id)):
         if token is not None and token >= tokenizer.vocab_size:
             yield f"{MANIFEST}: {name} is {token}, less than the vocabulary's {tokenizer.vocab_size} expected"
-    paths = Counter(entry.path for entry in manifest.all_files)
-    yield from (f"{path}: listed {n} times in {MANIFEST}, once expected" for path, n in paths.items() if n > 1)
-    yield from (f"{path}: not listed in {MANIFEST}" for path in (RUN, tokenizer.path) if path not in paths)
-
-    sets: dict[tuple[str, str], list[Any]] = defaultdict(list)
-    for shard in manifest.shards:
-        sets[shard.split, shard.domain].append(shard)
-        try:
-            name = shard_name(shard.split, shard.domain, shard.index, shard.count)
-        except ValueError as error:
-            yield f"{MANIFEST}: shard {shard.bin.path}: {error}"
-            continue
-        for entry, suffix in zip(shard.files, SUFFIXES.values(), strict=True):
-            if entry.path != name + suffix:
-                yield f"{MANIFEST}: shard file {entry.path} found, {name + suffix} expected"
-    for (split, domain), shards in sets.items():
-        counts = sorted({shard.count for shard in shards})
-        indices = Counter(shard.index for shard in shards)
-        if len(counts) > 1:
-            yield f"{split}/{domain}: shards of sets of {counts} found, one set expected"
-        yield from (f"{split}/{domain}: shard {i} is listed {n} times" for i, n in indices.items() if n > 1)
 
 
 def check_run(store: Store, manifest: Manifest) -> Iterator[str]:
@@ -100,7 +113,9 @@ def check_run(store: Store, manifest: Manifest) -> Iterator[str]:
 
 def check_totals(manifest: Manifest, shards: Sequence[Facts]) -> Iterator[str]:
     runs = as_shards(manifest.shards).runs
-    sums = {"documents": sum(run.documents for run in runs), "tokens": sum(run.tokens for run in runs)}
+    sums = {"documents": sum(run.documents for run in runs)}
+    if manifest.has_tokens:
+        sums["tokens"] = sum(run.tokens for run in runs)
     sizes = [facts["text_bytes"] for facts in shards if facts["text_bytes"] is not None]
     if len(sizes) == len(shards):  # a shard without readable provenance is reported already
         sums["bytes"] = sum(sizes)

@@ -66,6 +66,7 @@ def identity(question: Question, manifest: str, pieces: Sequence[Piece]) -> dict
         "samples": question.samples,
         "partitions": question.partitions,
         "pieces": names.hexdigest(),
+        **({"writer": [question.writer.name, question.writer.version]} if question.writer else {}),
     }
 
 

@@ -35,7 +35,9 @@ from refinery.pipelines.verify.removals import check_removals_file, names_fault
 from refinery.pipelines.verify.shard import Present, ShardFacts, check_shard
 from refinery.pipelines.verify.shard_before import compare_shard
 from refinery.pipelines.verify.takedown_rows import add_present, check_listing_file, listings
+from refinery.pipelines.verify.text_shard import check_text_shard
 from refinery.transforms.core.document import hash64
+from refinery.transforms.core.stage import Writer
 from refinery.transforms.lookup.entries import Hashes
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
@@ -75,22 +77,25 @@ class Finding:
 @dataclass(frozen=True)
 class Question:
     """What is asked of a corpus. samples: documents decoded per shard. load: loads a tokenizer from its file's path.
-    against: where the version before a takedown is, "" for none. partitions: of the rows that pieces leave."""
+    against: where the version before a takedown is, "" for none. partitions: of the rows that pieces leave. writer: of
+    a corpus of texts, where it is known."""
 
     prefix: str
     samples: int
     load: Callable[[str], Tokenizer]
     against: str = ""
     partitions: int = 1
+    writer: Writer | None = None
 
 
 def list_pieces(store: Store, manifest: Manifest, before: Before | None) -> list[Piece]:
     """All pieces in an order that is the same for everybody who looks at this corpus, and at the version before."""
     pieces = [Piece(FILE, entry.path, n, size=entry.size) for n, entry in enumerate(manifest.files)]
-    pieces.append(Piece(TOKENIZER, manifest.tokenizer.path))
+    if manifest.has_tokens:
+        pieces.append(Piece(TOKENIZER, manifest.tokenizer.path))
     for n, shard in enumerate(manifest.shards):
         size = sum(entry.size for entry in (*shard.files, *shard.packed))
-        pieces.append(Piece(SHARD, shard.bin.path, n, size=size, documents=shard.documents))
+        pieces.append(Piece(SHARD, shard.written[0].path, n, size=size, documents=shard.documents))
     for name, parts in phase_manifests(store):
         pieces.append(Piece(PHASE, name))
         pieces += [Piece(PART, name, part=part, size=_size(part)) for part in parts]
@@ -184,16 +189,13 @@ class Checker:
         return [] if path in self._lookup.rows else None
 
     def _check_shard(self, piece: Piece, finding: Finding, writer: RunWriter) -> None:
-        shard, (tokenizer, _) = self.manifest.shards[piece.number], self._tokenizer
-        read_back = partial(check_text, tokenizer, self._lock) if tokenizer else None
+        shard = self.manifest.shards[piece.number]
         facts = ShardFacts(shard, self._present(piece.number, writer), hashes=self._hashes(shard.provenance.path))
-        rows = sample_rows(self.manifest.fingerprint, shard.bin.path, shard.documents, self.question.samples)
-        found = check_shard(self.store, self.manifest, facts, self.plan, rows, read_back, self.has_text_ids)
-        finding.failures += collect(shard.bin.path, found)
-        sources = domain_sources(self.plan, shard)
-        kept = facts.ids, facts.digests, sources, facts.sizes
-        packed = check_packed(self.store, self.manifest, shard, *kept, rows, tokenizer, self._lock)
-        finding.failures += collect(f"packed rows of {shard.bin.path}", packed)
+        if self.manifest.has_tokens:
+            self._check_tokens(facts, finding)
+        else:
+            found = check_text_shard(self.store, self.manifest, facts, self.plan, self.question.writer)
+            finding.failures += collect(piece.path, found)
         if facts.ids is not None:
             place = {"shard": piece.number, "row": np.arange(len(facts.ids))}
             writer.add("ids", table_rows("ids", key=facts.ids.view("S16").reshape(-1), **place))
@@ -208,6 +210,17 @@ class Checker:
         }
         if facts.hashes is not None and facts.ids is not None:
             finding.facts[LOOKUP] = sum_rows(self._lookup.rows[shard.provenance.path], facts.hashes)
+
+    def _check_tokens(self, facts: ShardFacts, finding: Finding) -> None:
+        """Tokens, index and packed rows."""
+        shard, (tokenizer, _) = facts.shard, self._tokenizer
+        read_back = partial(check_text, tokenizer, self._lock) if tokenizer else None
+        rows = sample_rows(self.manifest.fingerprint, shard.bin.path, shard.documents, self.question.samples)
+        found = check_shard(self.store, self.manifest, facts, self.plan, rows, read_back, self.has_text_ids)
+        finding.failures += collect(shard.bin.path, found)
+        kept = facts.ids, facts.digests, domain_sources(self.plan, shard), facts.sizes
+        packed = check_packed(self.store, self.manifest, shard, *kept, rows, tokenizer, self._lock)
+        finding.failures += collect(f"packed rows of {shard.bin.path}", packed)
 
     def _present(self, place: int, writer: RunWriter) -> Present | None:
         """What gets the rows of a file, where something was taken out of the corpus."""

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import DTYPES
 from refinery.loader.format.manifest import (
-    Column,
     Index,
     Manifest,
     ShardEntry,
     provenance_schema,
     read_index,
 )
+from refinery.loader.format.provenance import TOKENS
 from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.checks.addresses import Addresses, row_addresses
@@ -116,7 +116,7 @@ def check_shard(
     if provenance_failures:
         return  # damaged Parquet is not parsed: its reader is not safe for arbitrary bytes
     changed = dict[int, bytes]()
-    text_bytes = yield from _check_provenance(store, facts, plan, index, manifest.columns, changed)
+    text_bytes = yield from check_provenance(store, facts, plan, index, manifest, changed)
     if text_bytes is None or facts.ids is None or index is None or read_back is None or bin_failures:
         return
     head, tail = manifest.tokenizer.bos_id is not None, manifest.tokenizer.eos_id is not None
@@ -227,18 +227,18 @@ class TokenCheck:
         self.position = end
 
 
-def _check_provenance(
+def check_provenance(
     store: Store,
     facts: ShardFacts,
     plan: Plan | None,
     index: Index | None,
-    stage_columns: Sequence[Column],
+    manifest: Manifest,
     changed: dict[int, bytes],
 ) -> Generator[str, None, npt.NDArray[np.int64] | None]:
     """Failures of the provenance, then text_bytes (int64 [rows]) as the generator's value (None if unreadable). Row ->
     `text_id`, of those that have one, is put into `changed`."""
     try:
-        return (yield from _check_rows(store, facts, plan, index, stage_columns, changed))
+        return (yield from _check_rows(store, facts, plan, index, manifest, changed))
     except FormatError as error:
         yield str(error)
         return None
@@ -249,15 +249,16 @@ def _check_rows(
     facts: ShardFacts,
     plan: Plan | None,
     index: Index | None,
-    stage_columns: Sequence[Column],
+    manifest: Manifest,
     changed: dict[int, bytes],
 ) -> Generator[str, None, npt.NDArray[np.int64] | None]:
     shard, path = facts.shard, facts.shard.provenance.path
-    scores = [column.name for column in stage_columns if column.type == "float"]
+    scores = [column.name for column in manifest.columns if column.type == "float"]
     check = RowCheck(shard, plan, scores, changed, facts.hashes is not None, facts.present)
-    schema = provenance_schema(stage_columns)
+    schema = provenance_schema(manifest.columns, manifest.has_tokens)
     with store.open(path) as stream, bounded_parquet(stream, path, exactly=schema) as (_, batches):
-        columns: dict[str, list[npt.NDArray[Any]]] = {"id": [], "text_bytes": [], "token_offset": [], "token_count": []}
+        names = [name for name in ("id", "text_bytes", *TOKENS) if name in schema.names]
+        columns: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in names}
         for batch in batches:  # all columns, since each must be readable
             for name, parts in columns.items():
                 column = batch.column(name)
@@ -269,7 +270,7 @@ def _check_rows(
             check.watch(batch)
     yield from (f"{path}: {failure}" for failure in check.faults.sentences())
     raw = {name: np.concatenate([np.empty(0, np.uint8), *parts]) for name, parts in columns.items()}
-    text_bytes, offset, count = (raw[name].view(np.int64) for name in ("text_bytes", "token_offset", "token_count"))
+    text_bytes = raw["text_bytes"].view(np.int64)
     facts.documents = len(text_bytes)
     facts.ids = raw["id"].view(np.uint64).reshape(-1, 2)
     facts.text_bytes, facts.sizes = int(text_bytes.sum()), text_bytes
@@ -283,7 +284,8 @@ def _check_rows(
         yield f"{path}: text_bytes of row {row} is {text_bytes[row]}, 0 or more expected"
     if index is not None:
         rows = min(len(index), facts.documents)
-        for name, found, expected in (("token_offset", offset, index.offsets), ("token_count", count, index.lengths)):
+        for name, expected in zip(TOKENS, (index.offsets, index.lengths), strict=True):
+            found = raw[name].view(np.int64)
             wrong = found[:rows] != expected[:rows]
             if wrong.any():
                 i = int(np.argmax(wrong))
@@ -340,6 +342,8 @@ class RowCheck:
         self.rows += len(batch)
 
     def _count(self, batch: pa.RecordBatch) -> None:
+        if TOKENS[1] not in batch.schema.names:
+            return
         table = pa.table({name: batch.column(name) for name in ("source", "token_count")})
         for row in table.group_by("source", use_threads=False).aggregate([("token_count", "sum")]).to_pylist():
             self.tokens[row["source"]] += row["token_count_sum"]

@@ -37,6 +37,7 @@ from refinery.transforms.dedup.stages import URL_DUPLICATES
 class Report(Verdict):
     """The verdict on a corpus."""
 
+    has_tokens: bool = True
     shards: int = 0
     files: int = 0
     bytes: int = 0
@@ -49,10 +50,11 @@ class Report(Verdict):
 
     def read_lines(self) -> list[str]:
         rate = self.bytes / 1e6 / self.seconds if self.seconds else 0.0
+        tokens = f", {self.tokens:,} tokens" if self.has_tokens else ""
         lines = [
-            f"{self.prefix}: {self.documents:,} documents, {self.tokens:,} tokens in {self.shards:,} shards",
+            f"{self.prefix}: {self.documents:,} documents{tokens} in {self.shards:,} shards",
             f"read {self.files:,} files, {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s ({rate:,.0f} MB/s), "
-            f"decoded {self.decoded:,} documents",
+            f"{'decoded' if self.has_tokens else 'read back'} {self.decoded:,} documents",
         ]
         lines += [self.packed] if self.packed else []
         if self.removals:
@@ -83,6 +85,7 @@ class Whole:
         """All failures, in an order that only the corpus decides; fills `report`."""
         store, manifest, damaged = self.store, self.manifest, self._damaged
         report.shards, report.packed = len(manifest.shards), packed_line(manifest)
+        report.has_tokens = manifest.has_tokens
         yield from collect(MANIFEST, check_manifest(manifest))
         yield from collect(RUN, check_run(store, manifest))
         plan = read_plan(manifest.recipe)

@@ -16,5 +16,6 @@ from refinery.testing.cuts import CutTests
 from refinery.testing.exports import ExportTests
 from refinery.testing.readers import ReaderTests
 from refinery.testing.stages import StageTests
+from refinery.testing.writers import WriterTests
 
-__all__ = ["CommandTests", "CutTests", "ExportTests", "ReaderTests", "StageTests"]
+__all__ = ["CommandTests", "CutTests", "ExportTests", "ReaderTests", "StageTests", "WriterTests"]

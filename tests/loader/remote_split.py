@@ -49,7 +49,7 @@ def entries() -> list[ShardEntry]:
         data = tokens.tobytes()
         file = FileEntry(name_of(shard), *checksums(data), block_crc32c=block_checksums(data))
         other = FileEntry(name_of(shard)[:-3] + "idx", *checksums(b"index"))
-        found.append(ShardEntry("train", "web", shard, 4, 1, len(tokens), file, other, other))
+        found.append(ShardEntry("train", "web", shard, 4, 1, len(tokens), (file, other), other))
     return found
 
 

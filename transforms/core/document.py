@@ -91,6 +91,12 @@ def document_id(text: str) -> bytes:
     return hashlib.blake2b(textclean.collapse(text), digest_size=ID_BYTES).digest()
 
 
+def with_text_id(doc: Document) -> Mapping[str, Scalar]:
+    """The notes of a document; with `TEXT_ID` where its text is not that of its id: cut, redacted, part of another."""
+    own_id = document_id(doc.text)
+    return doc.meta if own_id == doc.id else {**doc.meta, TEXT_ID: own_id.hex()}
+
+
 def part_id(doc: Document, text: str, number: int) -> bytes:
     """The id of part `number` of a document that is split, with that text.
 

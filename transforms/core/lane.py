@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from refinery.transforms.core.document import Document
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Sink, Stage, Writer
@@ -24,7 +25,8 @@ class Lane:
     sections of the recipe whose defaults are other than those of their parameter class.
 
     clean: phase 1 from the reader on; `parts` ends it. dedup: phase 2, which never touches text. shards: phase 3 up to
-    the encoder (and, where sources have targets, TARGET behind it); `writer` ends it.
+    the encoder (and, where sources have targets, TARGET behind it), or up to TEXT where the writer writes texts;
+    `writer` ends it.
     """
 
     name: str
@@ -43,6 +45,14 @@ class Lane:
     def __post_init__(self) -> None:
         if wrong := [stage.name for stage in (*self.clean, *self.dedup) if stage.by_place]:
             raise ValueError(f"lane {self.name}: stage {wrong[0]!r} before phase 3 given, it cuts what phase 2 finds")
+        last = next((stage for stage in reversed(self.shards) if stage.judge is not None), None)
+        if last is None or last.output is Document:
+            raise ValueError(f"lane {self.name}: it ends with documents, `encode` or `text` as last stage is needed")
+        if self.writer.counts_tokens != ("tokenizer" in last.sections):
+            given, needed = ("tokens", "encode") if self.writer.counts_tokens else ("texts", "text")
+            raise ValueError(
+                f"lane {self.name}: the writer {self.writer.name} writes {given}, `{needed}` as last stage is needed"
+            )
         for what, names in (
             ("stage", [stage.name for stage in self.stages]),
             ("section", [stage.key for stage in self.stages if stage.key]),
@@ -50,6 +60,11 @@ class Lane:
         ):
             if twice := sorted({name for name in names if names.count(name) > 1}):
                 raise ValueError(f"lane {self.name}: {what} {twice[0]!r} declared twice")
+
+    @property
+    def encodes(self) -> bool:
+        """Whether it needs a tokenizer: a stage of it does."""
+        return any("tokenizer" in stage.sections for stage in self.stages)
 
     @property
     def stages(self) -> tuple[AnyStage, ...]:

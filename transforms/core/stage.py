@@ -15,12 +15,14 @@ columns, `refinery stages`, the pages and the JSON schema. A declaration is also
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar, Generic, TypeVar
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, Generic, TypeVar
 
+from refinery.loader.format.written import STATED, files_fault
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.prepared import HeldFiles
@@ -238,13 +240,67 @@ class Sink:
     schemes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class ShardContent:
+    """What a writer is given of a shard. rows, contents: called for an iterator over its documents, in the order of the
+    shard, as often as needed: rows of their provenance, and the text of each in UTF-8, or its tokens as bytes of
+    `dtype`, "uint16" or "int32"."""
+
+    rows: Callable[[], Iterator[dict[str, Any]]]
+    contents: Callable[[], Iterator[bytes]]
+    dtype: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Writer(Sink):
-    """The end of a lane: encoded documents in, published files out.
+    """The end of a lane: what its last stage emits in, the files of shards out. Shuffle, order, provenance, checksums
+    and publishing are the same for all.
 
-    transform: called as transform(docs, job) with the lane's `ShardsJob` (pipelines/recipe/graphs.py); it emits one
-    "shard" side-output record per shard, with its files by kind. kinds: of those files, in the order of listings.
+    name: of lower-case letters, digits and hyphens; manifest.json has it. files: of each shard, kind -> ending of its
+    name; the first kind holds the documents. Beside them every shard has its provenance, whose row i describes
+    document i.
+    write: called as write(paths, shard) with a new local path for each kind and a ShardContent. The same documents give
+    the same bytes: no time, no user, no order of its own. Memory: not the whole shard.
+    read: called as read(files) with an open binary file for each kind; yields what `contents` gave of each document, in
+    order. It shares nothing with `write`, since `refinery verify` compares one with the other; what it raises is a
+    failure of that shard.
+    counts_tokens: whether the lane's last stage encodes, and documents are counted in tokens, too: shards, provenance
+    and totals have their numbers. Else the corpus is one of texts.
+    state: of a writer of tokens, called as state(tokenizer, path) with a TokenizerInfo and the published file; gives
+    the fields of manifest.json that describe them. A writer of texts states its `files` there.
     """
 
-    transform: Callable[..., Any]
-    kinds: tuple[str, ...]
+    uses: tuple[str, ...] = ("name", "shards", "columns")
+    files: Mapping[str, str] = field(hash=False)
+    write: Callable[[Mapping[str, Path], ShardContent], None]
+    read: Callable[[Mapping[str, BinaryIO]], Iterable[bytes]]
+    counts_tokens: bool = False
+    state: Callable[[Any, str], Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,31}", self.name):
+            raise ValueError(
+                f"writer: name {self.name!r:.80} given, lower-case letters, digits and hyphens are allowed"
+            )
+        if not isinstance(self.version, int) or self.version < 1:
+            raise ValueError(f"writer {self.name}: version {self.version!r} given, 1 or more is allowed")
+        if not isinstance(self.files, Mapping):
+            raise ValueError(f"writer {self.name}: files {self.files!r:.80} given, kind -> ending is allowed")
+        if wrong := "" if self.counts_tokens else files_fault(tuple(self.files.items())):
+            raise ValueError(f"writer {self.name}: files: {wrong}")
+        for what in ("write", "read"):
+            if not callable(getattr(self, what)):
+                raise ValueError(f"writer {self.name}: {what} {getattr(self, what)!r:.80} given, a function is needed")
+        if self.counts_tokens != (self.state is not None):
+            raise ValueError(f"writer {self.name}: one of counts_tokens and state given, both or none are needed")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The files of a shard, in the order of listings."""
+        return (*self.files, "provenance")
+
+    def stated(self, tokenizer: Any = None, path: str = "") -> Mapping[str, Any]:
+        """The fields of manifest.json that describe its files. tokenizer, path: of a writer of tokens."""
+        if self.state is not None:
+            return self.state(tokenizer, path)
+        return {STATED: [{"kind": kind, "ending": ending} for kind, ending in self.files.items()]}

@@ -10,7 +10,7 @@ from refinery.transforms.core.document import Scalar
 from refinery.transforms.core.histogram import STEPS
 from refinery.transforms.exchange.records import side_output_record
 from refinery.transforms.statistics.points import PUBLISHED, Point
-from refinery.transforms.statistics.tally import BYTES, SOURCE, Measured, Tally, passing_tokens, unpack
+from refinery.transforms.statistics.tally import BYTES, SOURCE, Measured, Tally, passing_written, unpack
 
 KIND = "statistics"  # of side-output records, and the key of reports
 
@@ -21,10 +21,11 @@ class ShardTally:
     def __init__(self, notes: Measured) -> None:
         self.tally, self.notes = Tally(), notes
 
-    def add(self, fields: Mapping[str, Any], meta: Mapping[str, Scalar], tokens: int) -> None:
-        """A document. fields: `source`, `url`, `origin` and `text_bytes`. meta: all that stages noted."""
+    def add(self, fields: Mapping[str, Any], meta: Mapping[str, Scalar], tokens: int | None) -> None:
+        """A document. fields: `source`, `url`, `origin` and `text_bytes`. meta: all that stages noted. tokens: None of
+        a shard of texts."""
         size = fields["text_bytes"]
-        doc = passing_tokens(fields["source"], fields["url"], fields["origin"], meta, size, tokens)
+        doc = passing_written(fields["source"], fields["url"], fields["origin"], meta, size, tokens)
         self.tally.add(doc, self.notes, PUBLISHED.hosts)
 
     def record(self, name: str) -> bytes:

@@ -64,7 +64,7 @@ def measured_notes(notes: Sequence[Note]) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """A document as it passes a point. size: UTF-8 bytes of its text. tokens: 0 before it is encoded. numbers: of the
+    """A document as it passes a point. size: UTF-8 bytes of its text. tokens: 0 if it is not encoded. numbers: of the
     series that are built in."""
 
     source: str
@@ -85,8 +85,12 @@ def passing_text(doc: Document, find: bool) -> Passing:
     return Passing(doc.source, doc.url, doc.origin, doc.meta, size, 0, numbers, artefacts)
 
 
-def passing_tokens(source: str, url: str, origin: str, meta: Mapping[str, Scalar], size: int, tokens: int) -> Passing:
-    """An encoded document. size: UTF-8 bytes of its text."""
+def passing_written(
+    source: str, url: str, origin: str, meta: Mapping[str, Scalar], size: int, tokens: int | None
+) -> Passing:
+    """A document of a shard. size: UTF-8 bytes of its text. tokens: None of a shard of texts."""
+    if tokens is None:
+        return Passing(source, url, origin, meta, size, 0, {BYTES.name: size})
     numbers = {BYTES.name: size, TOKENS.name: tokens, RATIO.name: size / max(1, tokens)}
     return Passing(source, url, origin, meta, size, tokens, numbers)
 

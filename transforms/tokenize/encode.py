@@ -13,7 +13,7 @@ from pydantic import Field
 
 from refinery.loader.format.indexed import dtype_for
 from refinery.transforms.core.answers import Answer
-from refinery.transforms.core.document import TEXT_ID, Document, Drop, Scalar, document_id, text_bytes
+from refinery.transforms.core.document import TEXT_ID, Document, Drop, Scalar, text_bytes, with_text_id
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
@@ -119,9 +119,8 @@ def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) ->
     tokens[:start] = encoder.bos
     tokens[start : start + len(ids)] = ids
     tokens[start + len(ids) :] = encoder.eos
-    own_id = document_id(doc.text)
-    meta = doc.meta if own_id == doc.id else {**doc.meta, TEXT_ID: own_id.hex()}
-    encoded = EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, text_bytes(doc.text), meta)
+    size, meta = text_bytes(doc.text), with_text_id(doc)
+    encoded = EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, size, meta)
     if CHUNKS not in doc.meta:
         return encoded
     try:

@@ -81,6 +81,10 @@ class ShardDocuments:
         """One of SPOOLED of each document, in order. Memory: a value."""
         return self.spools[name].take(self.rows.tolist())
 
+    def sizes(self, name: str) -> NDArray[np.int64]:
+        """Bytes of one of SPOOLED of each document, in order."""
+        return self.spools[name].sizes[self.rows]
+
     def close(self) -> None:
         """Remove what is on disk."""
         for spool in self.spools.values():

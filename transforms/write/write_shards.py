@@ -3,19 +3,16 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
 import apache_beam as beam
 import pyarrow as pa
 
-from refinery.loader.format.manifest import Column
-from refinery.loader.format.packed import PackedFormat
 from refinery.transforms.core.memory import with_memory
 from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.pack.write_packed import packed_memory
-from refinery.transforms.statistics.tally import NO_NOTES, Measured
 from refinery.transforms.write.document_batch import read_batches
 from refinery.transforms.write.find_cuts import FindCuts
 from refinery.transforms.write.shards import SHARD_MEMORY, ShardsJob, write_shard
@@ -32,16 +29,11 @@ def write_batches(
 
 @dataclass
 class WriteShards(beam.PTransform):
-    """(shard key, batches) -> files under `location`. A retried bundle writes the same bytes, which is fine."""
+    """(shard key, batches) -> files under the job's prefix. A retried bundle writes the same bytes, which is fine.
+    cuts: of `FindCuts`, where sources have targets."""
 
-    location: str
-    counts: Mapping[str, int]
-    dtype: str
-    columns: Sequence[Column] = ()
-    packed: PackedFormat | None = None
-    cuts: beam.PCollection | None = None  # of `FindCuts`, where sources have targets
-    notes: Measured = NO_NOTES
-    counted: frozenset[str] = frozenset()
+    job: ShardsJob
+    cuts: beam.PCollection | None = None
 
     def __post_init__(self) -> None:
         super().__init__("write-shards")
@@ -49,13 +41,14 @@ class WriteShards(beam.PTransform):
     def expand(self, shards: beam.PCollection) -> beam.PCollection:
         write = partial(
             write_shard,
-            location=self.location,
-            counts=dict(self.counts),
-            dtype=self.dtype,
-            columns=tuple(self.columns),
-            packed=self.packed,
-            notes=self.notes,
-            counted=self.counted,
+            location=self.job.prefix,
+            counts=dict(self.job.counts),
+            dtype=self.job.dtype,
+            columns=tuple(self.job.columns),
+            packed=self.job.packed,
+            notes=self.job.notes,
+            counted=self.job.counted,
+            writer=self.job.writer,
         )
         if self.cuts is None:
             read = beam.FlatMapTuple(partial(write_batches, write=write))
@@ -67,13 +60,13 @@ class WriteShards(beam.PTransform):
         return written
 
 
-def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
-    """Encoded documents -> shuffled shards under the prefix, with packed rows where the job says so."""
+def write_corpus(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
+    """Encoded documents -> shuffled shards under the prefix, by the job's writer; with packed rows where the job says
+    so."""
     columns = job.packed is not None and bool(job.packed.structure)
     cuts = docs | FindCuts(job.targets) if job.targets else None  # (source, slices that it keeps)
-    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts, job.notes, job.counted)
     memory = SHARD_MEMORY * job.params.target_bytes
     memory += packed_memory(job.packed) if job.packed else 0
-    step = with_memory(write, memory)
+    step = with_memory(WriteShards(job, cuts), memory)
     shuffle = ShuffleToShards(job.params, job.counts, job.domains, columns, step)
     return docs | shuffle | step  # (shard key, its batches), then side-output records

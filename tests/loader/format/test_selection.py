@@ -20,7 +20,7 @@ FILE = FileEntry("x", 0, "0" * 8, "0" * 64)
 
 
 def shard(documents: int, tokens: int) -> ShardEntry:
-    return ShardEntry("train", "web", 0, 1, documents, tokens, FILE, FILE, None)
+    return ShardEntry("train", "web", 0, 1, documents, tokens, (FILE, FILE), None)
 
 
 def write(folder: Path, lengths: list[int], times: list[int]) -> bytes:

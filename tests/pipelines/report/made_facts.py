@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from refinery.loader.format.indexed import DTYPE_CODES, dtype_for
-from refinery.loader.format.manifest import Manifest, ShardEntry, StageEntry, TokenizerEntry
+from refinery.loader.format.manifest import Manifest, ShardEntry, StageEntry, TokenFacts, TokenizerEntry
+from refinery.loader.format.written import OF_TOKENS
 from refinery.pipelines.report.facts import Facts, lane_stages, stage_counts
 from refinery.pipelines.report.samples import KeptText, Reject, Rejects
 from refinery.pipelines.statistics.published import Statistics
@@ -50,9 +51,10 @@ def made_manifest(funnel: Sequence[Mapping[str, Any]], name: str = "made") -> Ma
         stages=tuple(StageEntry(stage, "clean", 1) for stage in dict.fromkeys(entry["stage"] for entry in funnel)),
         columns=(),
         fingerprint="0" * 64,
-        dtype=dtype.name,
-        dtype_code=DTYPE_CODES[dtype],
-        tokenizer=TokenizerEntry("tokenizer/tokenizer.json", 1000, 1, None),
+        written=OF_TOKENS,
+        token_facts=TokenFacts(
+            dtype.name, DTYPE_CODES[dtype], TokenizerEntry("tokenizer/tokenizer.json", 1000, 1, None)
+        ),
         shards=(shard("train", documents, size // 4),),
         files=(),
         totals={"documents": documents, "tokens": size // 4, "bytes": size},
@@ -64,7 +66,7 @@ def made_manifest(funnel: Sequence[Mapping[str, Any]], name: str = "made") -> Ma
 
 def shard(split: str, documents: int, tokens: int) -> ShardEntry:
     none: Any = None
-    return ShardEntry(split, "web", 0, 1, documents, tokens, none, none, none)
+    return ShardEntry(split, "web", 0, 1, documents, tokens, (none, none), none)
 
 
 def made_facts(funnel: Sequence[Mapping[str, Any]] = FUNNEL, **more: Any) -> Facts:

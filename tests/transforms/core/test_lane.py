@@ -35,14 +35,18 @@ LANE = Lane(
     clean=(composite("read", "sources", "limits"), URL, make("too-long", uses=("limits",))),
     parts=Sink(name="parts", version=1, summary="Parts.", uses=("signature", "rank")),
     dedup=(composite("copies", "near_dup", "rank", notes=(Note("copies", int, "how many"),)),),
-    shards=(make("quality", notes=(Note("quality", float, "a score", column=True),)), make("encode", section="tokens")),
+    shards=(
+        make("quality", notes=(Note("quality", float, "a score", column=True),)),
+        make("encode", section="tokens", output=bytes),
+    ),
     writer=Writer(
         name="plain",
         version=1,
         summary="Files.",
         uses=("shards", "sources"),
-        transform=lambda docs, job: docs,
-        kinds=(),
+        files={"text": ".txt"},
+        write=lambda paths, shard: None,
+        read=lambda files: (),
     ),
 )
 

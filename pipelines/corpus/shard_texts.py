@@ -1,0 +1,45 @@
+"""The texts of a shard of a corpus of texts, as its writer reads them back."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import ShardEntry
+from refinery.loader.storage.store import Store
+from refinery.transforms.core.stage import Writer
+
+
+def shard_texts(store: Store, writer: Writer, shard: ShardEntry) -> Iterator[str]:
+    """The text of each document, in order. Memory: what the writer's `read` needs.
+
+    Raises FormatError, which names the file, for what the writer cannot read, and for more or fewer texts than the
+    manifest has documents. What the storage raises passes.
+    """
+    what, count = store.url(shard.written[0].path), 0
+    with ExitStack() as stack:
+        files = {
+            kind: stack.enter_context(store.open(file.path))
+            for kind, file in zip(writer.files, shard.written, strict=True)
+        }
+        for text in _read(writer, files, what):
+            if count == shard.documents:
+                raise FormatError(f"{what}: more texts found, {count} expected from the manifest")
+            yield text
+            count += 1
+    if count < shard.documents:
+        raise FormatError(f"{what}: {count} texts found, {shard.documents} expected from the manifest")
+
+
+def _read(writer: Writer, files: Mapping[str, BinaryIO], what: str) -> Iterator[str]:
+    try:
+        for content in writer.read(files):
+            yield content.decode()
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001 - of the format's library, or of a user's own code
+        said = (str(error) or repr(error)).splitlines()[0]
+        raise FormatError(
+            f"{what}: the writer {writer.name!r} cannot read it ({type(error).__name__}: {said:.200}); refinery verify "
+            "says what is damaged"
+        ) from None

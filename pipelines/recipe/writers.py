@@ -1,0 +1,65 @@
+"""Writers by the name that a manifest has: those of our lanes, of installed packages, and of recipes that were read.
+
+Code that a corpus names is never imported because the corpus names it: a writer beside a recipe is known once somebody
+has named that recipe.
+"""
+
+from functools import cache
+from pathlib import Path
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import Manifest
+from refinery.pipelines.recipe.load_recipe import load_recipe
+from refinery.pipelines.recipe.recipe import find_lane, lane_names
+from refinery.pipelines.recipe.user_stages import load_declaration, offered
+from refinery.transforms.core.stage import Writer
+
+GROUP = "refinery.writers"  # of entry points
+
+_named: dict[str, Writer] = {}  # of recipes that were named in this process
+
+
+@cache
+def own_writers() -> dict[str, Writer]:
+    """Those of our lanes, by name."""
+    return {writer.name: writer for writer in (find_lane(name).writer for name in lane_names())}
+
+
+def know_writer(writer: Writer) -> None:
+    """Let corpora that this writer wrote be read in this process. Raises ValueError for the name of one of ours."""
+    ours = own_writers().get(writer.name)
+    if ours is not None and ours != writer:
+        raise ValueError(f"writer: {writer.name!r} given, a name that no writer of ours has is allowed")
+    _named[writer.name] = writer
+
+
+def know_writer_of(recipe: str) -> None:
+    """The same with the writer of a recipe's lane. recipe: its file; "" for none. Raises RecipeError."""
+    if recipe:
+        know_writer(load_recipe(recipe).LANE.writer)
+
+
+def find_writer(manifest: Manifest) -> Writer:
+    """The writer of a corpus. Raises FormatError, saying what to do, for one that is not known here, and for one that
+    writes other files now than the manifest states."""
+    name = manifest.written.writer
+    writer = own_writers().get(name) or _named.get(name) or _installed(name)
+    if writer is None:
+        raise FormatError(
+            f"manifest.json of {manifest.name!r:.100}: its writer is {name!r:.80}, which is not known here: name the "
+            "recipe's file with --recipe, or install the package that offers it"
+        )
+    if not manifest.has_tokens and (stated := manifest.written.endings[:-1]) != tuple(writer.files.items()):
+        raise FormatError(
+            f"manifest.json of {manifest.name!r:.100}: files {stated!r:.200} found, "
+            f"{tuple(writer.files.items())!r:.200} expected of the writer {name!r}"
+        )
+    return writer
+
+
+def _installed(name: str) -> Writer | None:
+    for reference in offered(GROUP).values():
+        declared, _ = load_declaration("writer", reference, Path.cwd(), Writer)
+        if declared.name == name:
+            return declared
+    return None
