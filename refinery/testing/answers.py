@@ -26,9 +26,10 @@ def judged(stage: Stage[Any], params: Any, resource: tuple[Any, ...], doc: Any) 
     return answer._replace(result=tuple(answer.result)) if stage.splits and not answer.reason else answer
 
 
-def judge_all(stage: Stage[Any], params: Any, docs: Sequence[Any]) -> list[Any]:
+def judge_all(stage: Stage[Any], params: Any, docs: Sequence[Any]) -> list[Answer | Exception]:
     """The answers, in order. An exception is an answer, too."""
-    resource, found = resource_of(stage, params), []
+    resource = resource_of(stage, params)
+    found: list[Answer | Exception] = []
     for doc in docs:
         try:
             found.append(judged(stage, params, resource, doc))
