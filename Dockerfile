@@ -32,7 +32,7 @@ COPY loader refinery/loader
 RUN pip install --no-index --no-deps wheels/*.whl \
     && pip wheel --no-index --no-deps --no-build-isolation . --wheel-dir /build/project \
     && pip install --no-index --no-deps /build/project/*.whl \
-    && mkdir package && cd / && python -m refinery.pipelines.dataflow.worker_package /build/package \
+    && mkdir package && cd / && python -m refinery.pipelines.runners.dataflow.worker_package /build/package \
     && pip wheel --no-index --no-deps --no-build-isolation /build/package/*.tar.gz --wheel-dir /build/worker
 
 # The launcher reaches Google's APIs alone, so everything is installed. Recipes of your own: their paths may begin with gs://.

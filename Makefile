@@ -14,7 +14,7 @@ EMPTY := $(VENV)/wheel
 VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
 WITH_TORCH := tests/loader/torch tests/test_examples.py tests/test_loader_docs.py \
-    tests/pipelines/export/test_libraries.py tests/pipelines/cards/test_hub.py
+    tests/pipelines/corpus/export/test_libraries.py tests/pipelines/reports/cards/test_hub.py
 IN_BROWSER := $(wildcard tests/docs/test_*_browser.py tests/pipelines/*/test_*_browser.py)
 OUT := out/demo
 NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include $(package)/native/include/*)
@@ -115,7 +115,7 @@ $(VALIDATORS)/.installed: $(VENV)/.installed setup.py
 	touch $@
 
 test-cards: $(VALIDATORS)/.installed
-	$(VALIDATORS)/bin/python -m pytest tests/pipelines/cards/test_validators.py
+	$(VALIDATORS)/bin/python -m pytest tests/pipelines/reports/cards/test_validators.py
 
 # The contract of stores over services that run somewhere: REFINERY_TEST_STORES=s3://bucket/prefix,gs://bucket/prefix,
 # with the variables that lead there (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, …, STORAGE_EMULATOR_HOST).

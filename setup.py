@@ -97,7 +97,7 @@ setup(
     package_data={"refinery": ["py.typed"]}
     | {f"refinery.transforms.extract.{package}": ["*.npy"] for package in ("blocks", "charsets")}
     | {f"refinery.pipelines.{package}": ["*.css", "*.js"] for package in ("comparison", "planner", "report")}
-    | {"refinery.pipelines.pages": ["*.css", "*.js", "vendor/*"]}
+    | {"refinery.pipelines.reports.pages": ["*.css", "*.js", "vendor/*"]}
     | {f"refinery.{package}.native": ["*.c", "**/*.h", "*.pyi"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,

@@ -30,12 +30,12 @@ from refinery.transforms.code.chunk_stage import ChunkParams, load_counter
 from refinery.transforms.code.chunks import chunk_source
 from refinery.transforms.core.answers import Answer, answer_of
 from refinery.transforms.core.document import Document, document_id
-from refinery.transforms.pack.build_rows import PackedDocuments
-from refinery.transforms.pack.column_files import write_columns
-from refinery.transforms.pack.write_packed import PackedParams, packed_format, write_packed
 from refinery.transforms.tokenize.chunk_notes import CHUNKS, CHUNKS_OF, text_hash, write_chunks
 from refinery.transforms.tokenize.encode import Encoder, TokenizerParams, encode_document, load_encoder
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor
+from refinery.transforms.write.packing.build_rows import PackedDocuments
+from refinery.transforms.write.packing.column_files import write_columns
+from refinery.transforms.write.packing.write_packed import PackedParams, packed_format, write_packed
 from refinery.transforms.write.shuffle_to_shards import BATCH_BYTES
 
 

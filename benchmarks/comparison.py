@@ -23,7 +23,7 @@ from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.format.removals import REMOVALS_SCHEMA, removals_name, write_removals
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.comparison.compare import compare
+from refinery.pipelines.corpus.compare.compare import compare
 
 BATCH = 100_000
 

@@ -18,8 +18,8 @@ from datatrove.pipeline.formatters import PIIFormatter
 
 from benchmarks.conformance import IDS, read
 from refinery.transforms.filter.pii import PiiParams, Span, find_pii
-from refinery.transforms.filter.pii_types.emails import ENDINGS
-from refinery.transforms.filter.pii_types.networks import LAST_ARC, SMALL_OCTET
+from refinery.transforms.redaction.pii_types.emails import ENDINGS
+from refinery.transforms.redaction.pii_types.networks import LAST_ARC, SMALL_OCTET
 
 SWITCHES = (name for name, field in PiiParams.model_fields.items() if field.annotation is bool)
 OWN = PiiParams.model_validate({name: name in ("email", "ip") for name in SWITCHES})

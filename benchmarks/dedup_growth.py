@@ -32,13 +32,13 @@ from benchmarks.bands import Meter
 from benchmarks.large_bucket import print_buckets
 from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run, make_texts, read_texts
-from refinery.pipelines.planner.inputs import REFERENCE
+from refinery.pipelines.reports.plan.inputs import REFERENCE
 from refinery.pipelines.runners.runner import Runner
+from refinery.transforms.core.exchange import exchange
+from refinery.transforms.core.exchange.on_disk import through_files
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.signatures import compute_signatures
-from refinery.transforms.exchange import exchange
-from refinery.transforms.exchange.on_disk import through_files
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 
 MIXTURE = Mixture(exact=0.05, copies=0.10, family=0.005, bucket=0.01)
 

@@ -25,15 +25,15 @@ import pyarrow as pa
 
 from refinery.pipelines.training.fasttext_training import as_fasttext, silent
 from refinery.transforms.core.document import Document, document_id, hash64, text_bytes
+from refinery.transforms.core.languages.codes import CODES
 from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.filter.heuristics import HEURISTICS
 from refinery.transforms.filter.heuristics_rules import FIGURES, HeuristicsParams
 from refinery.transforms.filter.labels import LABELS, LabelModelParams, LabelsParams
 from refinery.transforms.filter.language import LanguageParams, identify, load_language, model_line
 from refinery.transforms.filter.quality import QUALITY, ClassifierParams, QualityParams
-from refinery.transforms.languages.codes import CODES
-from refinery.transforms.rules.expression import compile_rule
-from refinery.transforms.rules.keep import KEEP, DrawParams, KeepParams, bind_notes
+from refinery.transforms.filter.rules.expression import compile_rule
+from refinery.transforms.filter.rules.keep import KEEP, DrawParams, KeepParams, bind_notes
 
 SCRIPTS = {"LATIN": "Latn", "CYRILLIC": "Cyrl", "ARABIC": "Arab", "DEVANAGARI": "Deva", "CJK": "Hani", "HEBREW": "Hebr"}
 RULE = "edu > 0.3 or (dclm > 0.02 and language == 'en') or lot"

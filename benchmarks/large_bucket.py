@@ -29,10 +29,10 @@ from refinery.transforms.dedup.near_duplicates import (
     sketch_bytes,
     sketches,
 )
+from refinery.transforms.dedup.records.record_batch import BANDS, CORPUS, MEMBERS, NEAR, cut
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.verify_similarity import assign_representatives, member_dtype, verify_batches
 from refinery.transforms.native import clusters
-from refinery.transforms.records.record_batch import BANDS, CORPUS, MEMBERS, NEAR, cut
 
 CHUNK = 10_000
 STEPS = ("link_batches", "link kernel", "verify_batches", "assign kernel")

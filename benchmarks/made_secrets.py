@@ -1,6 +1,6 @@
 """Secrets made for measuring: forms as their issuers give them out, in texts with and without a cue, and look-alikes.
 
-Nothing here knows the rules of transforms/filter/secret_types: lengths and alphabets are written down again.
+Nothing here knows the rules of transforms/redaction/secret_types: lengths and alphabets are written down again.
 """
 
 import base64

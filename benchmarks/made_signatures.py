@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from refinery.pipelines.run.refine import DOCUMENTS_PER_PARTITION
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.near_duplicates import NearParams
+from refinery.transforms.dedup.records.rank import RANK_BYTES
 from refinery.transforms.dedup.signatures import SignatureParams, signature_table
-from refinery.transforms.records.rank import RANK_BYTES
 
 SIGNATURE = SignatureParams()
 PERMUTATIONS = SIGNATURE.permutations

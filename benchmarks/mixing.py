@@ -35,8 +35,8 @@ from refinery.loader.format.manifest import (
 )
 from refinery.loader.format.provenance import Column, provenance_schema
 from refinery.loader.storage.store import checksums
-from refinery.pipelines.mix.make_view import make_view
-from refinery.pipelines.mix.recipe import load_mix
+from refinery.pipelines.corpus.mix.make_view import make_view
+from refinery.pipelines.corpus.mix.recipe import load_mix
 from refinery.pipelines.progress.work import Work
 
 COLUMNS = (Column("quality", "float"),)

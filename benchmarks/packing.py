@@ -6,7 +6,7 @@
 Without --tokenizer a byte-level BPE of 16,000 entries is trained on a tenth of the texts. Documents (BOS, tokens, EOS)
 come in the order of a hash of their text, as in a corpus. Sides:
 
-best fit decreasing   ours (transforms/pack); --groups: dealt into so many groups by that order, each packed for itself
+best fit decreasing   ours (transforms/write/packing); --groups: dealt into so many groups by that order, each packed for itself
 best fit, streamed    ours, TokenStream(packing="best_fit"): blocks of its default size, documents cut without a BOS,
                       packed anew in each epoch, or with repack=False not
 greedy in order       whole documents as they come; a new row where the next one does not fit. Documents longer than a
@@ -40,8 +40,8 @@ from refinery.loader.packing.layouts import Layouts
 from refinery.loader.packing.packing import default_block
 from refinery.loader.packing.row_table import NOISE, pack_documents
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
-from refinery.transforms.pack.split_documents import split_documents
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+from refinery.transforms.write.packing.split_documents import split_documents
 
 I64 = npt.NDArray[np.int64]
 BUFFER = 1000  # nanochat, nanochat/dataloader.py: buffer_size

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from refinery.pipelines.training.extractor.gold import read_gold
 from refinery.transforms.core.document import RawDocument, Scalar
 from refinery.transforms.extract import extract
-from refinery.transforms.page_rights.page_declarations import page_declarations
+from refinery.transforms.extract.page_rights.page_declarations import page_declarations
 
 
 def nothing(given: str | bytes) -> dict[str, Scalar]:

@@ -30,7 +30,7 @@ import yaml
 
 from benchmarks.funnel import pieces
 from benchmarks.signatures import describe_run
-from refinery.pipelines.planner.extrapolate import (
+from refinery.pipelines.reports.plan.extrapolate import (
     RISK,
     Forecast,
     Interval,
@@ -39,8 +39,8 @@ from refinery.pipelines.planner.extrapolate import (
     forecast,
     student,
 )
-from refinery.pipelines.planner.measured import measure
-from refinery.pipelines.planner.sample import Sample
+from refinery.pipelines.reports.plan.measured import measure
+from refinery.pipelines.reports.plan.sample import Sample
 from refinery.pipelines.run.api import refine
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 

@@ -36,12 +36,12 @@ from benchmarks.made_copies import KINDS, SIGNATURE, STEPS, Pair, chances, jacca
 from benchmarks.signatures import describe_run, make_texts, read_texts
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, document_id
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams
+from refinery.transforms.dedup.records.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import compute_signatures, signature_table
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.extract.clean_text import clean_text
-from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.write.documents import documents_table
 
 SOURCE = "web"

@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from refinery.transforms.rules.expression import Rule, compile_rule
+from refinery.transforms.filter.rules.expression import Rule, compile_rule
 
 TYPES = {"quality": "float", "toxicity": "float", "language": "string", "copies": "integer", "url": "string"}
 RULES = (

@@ -10,14 +10,14 @@ docs/benchmarks.md, each with its source below; nothing here was run on a cluste
 import argparse
 from collections.abc import Callable
 
+from refinery.pipelines.corpus.verify.keyed_rows import TABLES
+from refinery.pipelines.corpus.verify.processes import TASK_BYTES, TASK_DOCUMENTS
 from refinery.pipelines.recipe.recipe import RunParams
 from refinery.pipelines.run.refine import DOCUMENTS_PER_PARTITION
 from refinery.pipelines.run.waves import cut_waves, wave_limits
 from refinery.pipelines.runners.capacity import BYTES_PER_VCPU_HOUR, DATAFLOW, vcpus_asked_for
-from refinery.pipelines.verify.keyed_rows import TABLES
-from refinery.pipelines.verify.processes import TASK_BYTES, TASK_DOCUMENTS
-from refinery.transforms.lookup.tasks import files_for
 from refinery.transforms.read.sources import ReadTask
+from refinery.transforms.write.lookup.tasks import files_for
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.shuffle import ShardParams, shard_counts
 

@@ -41,9 +41,7 @@ from refinery.transforms.dedup.near_duplicates import (
     sketches,
 )
 from refinery.transforms.dedup.propose_chunks import propose_batches
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
-from refinery.transforms.records.record_batch import (
+from refinery.transforms.dedup.records.record_batch import (
     BANDS,
     CHILDREN,
     CORPUS,
@@ -61,6 +59,8 @@ from refinery.transforms.records.record_batch import (
     cut,
     form_batches,
 )
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
 from refinery.transforms.write.removals import publish_removals
 from refinery.transforms.write.table_batches import serialize_batch
 

@@ -23,8 +23,8 @@ from refinery.pipelines.run.phases import finish_phase, merge_reports
 
 ASK = """
 import re, sys, time
-from refinery.pipelines.inspection.inspection import inspect
-from refinery.pipelines.inspection.text import json_line, text_lines
+from refinery.pipelines.run.inspection.inspection import inspect
+from refinery.pipelines.run.inspection.text import json_line, text_lines
 prefix, kind = sys.argv[1:]
 began, used = time.perf_counter(), time.process_time()
 found = inspect(prefix)

@@ -35,6 +35,10 @@ from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, partitions_of,
 from benchmarks.signatures import describe_run
 from refinery.pipelines.run.phases import Phase, pair_parts
 from refinery.pipelines.runners.runner import Runner
+from refinery.transforms.core.exchange import exchange
+from refinery.transforms.core.exchange.on_disk import through_files
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
+from refinery.transforms.core.job.task_list import write_task_list
 from refinery.transforms.dedup.deduplicate import (
     HASHES_PER_SKETCH,
     Deduplicate,
@@ -44,12 +48,8 @@ from refinery.transforms.dedup.deduplicate import (
     list_parts,
 )
 from refinery.transforms.dedup.near_duplicates import bucket_batches
+from refinery.transforms.dedup.records.record_batch import HASH, HASHES, HeldRows, cut
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.exchange import exchange
-from refinery.transforms.exchange.on_disk import through_files
-from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.job.task_list import write_task_list
-from refinery.transforms.records.record_batch import HASH, HASHES, HeldRows, cut
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor, read_batches
 from refinery.transforms.write.kept_documents import write_pairs

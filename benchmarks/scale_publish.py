@@ -24,8 +24,8 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.run.funnel import CountsDisagree
 from refinery.pipelines.run.phases import finish_phase, read_phase
 from refinery.pipelines.run.publish import check_written
-from refinery.transforms.exchange.records import side_output_record
-from refinery.transforms.job.report import merge_records, write_report
+from refinery.transforms.core.exchange.records import side_output_record
+from refinery.transforms.core.job.report import merge_records, write_report
 from refinery.transforms.write.shard_reports import KIND, MergeShards, reported_shards
 
 REPORT = "shards/report.json"

@@ -21,10 +21,11 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.trace_shards import counting
-from refinery.pipelines.corpus.published import PublishedCorpus
-from refinery.pipelines.tracing.answers import Missing, Query
-from refinery.pipelines.tracing.trace_documents import trace
-from refinery.transforms.lookup.entries import (
+from refinery.pipelines.corpus.trace.answers import Missing, Query
+from refinery.pipelines.corpus.trace.trace_documents import trace
+from refinery.pipelines.published.published import PublishedCorpus
+from refinery.transforms.core.spill.sorted_tables import sort_rows
+from refinery.transforms.write.lookup.entries import (
     ROWS_PER_FILE,
     SCHEMA,
     count_lookup_files,
@@ -32,7 +33,6 @@ from refinery.transforms.lookup.entries import (
     lookup_name,
     write_entries,
 )
-from refinery.transforms.spill.sorted_tables import sort_rows
 from tests.corpus_factory import build_corpus, edit_manifest, file_entry
 from tests.many_shards import entry
 

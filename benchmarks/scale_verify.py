@@ -19,12 +19,12 @@ import numpy as np
 from benchmarks.scale_manifest import made_payload
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.verify.corpus import open_corpus
-from refinery.pipelines.verify.keyed_rows import PARTITION_ROWS, RunWriter, partitions_for, table_rows
-from refinery.pipelines.verify.partials import Share, write_partial
-from refinery.pipelines.verify.pieces import FILE, SHARD, Finding, Piece, Question
-from refinery.pipelines.verify.processes import TASK_DOCUMENTS
-from refinery.pipelines.verify.verify_job import shares_for
+from refinery.pipelines.corpus.verify.corpus import open_corpus
+from refinery.pipelines.corpus.verify.keyed_rows import PARTITION_ROWS, RunWriter, partitions_for, table_rows
+from refinery.pipelines.corpus.verify.partials import Share, write_partial
+from refinery.pipelines.corpus.verify.pieces import FILE, SHARD, Finding, Piece, Question
+from refinery.pipelines.corpus.verify.processes import TASK_DOCUMENTS
+from refinery.pipelines.corpus.verify.verify_job import shares_for
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
 COST = """
@@ -36,8 +36,8 @@ import re, sys, time
 from pathlib import Path
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
-from refinery.pipelines.verify.joins import join_partitions
-from refinery.pipelines.verify.keyed_rows import Run, Tables
+from refinery.pipelines.corpus.verify.joins import join_partitions
+from refinery.pipelines.corpus.verify.keyed_rows import Run, Tables
 {COST}
 folder, partitions = Path(sys.argv[1]), int(sys.argv[2])
 runs = [Run(path.name.split("-")[1], path.name, path.stat().st_size, "") for path in sorted(folder.glob("*.rows"))]
@@ -48,12 +48,12 @@ print(time.process_time() - used, before, cost(), len(runs), found["ids"][0])
 JUDGE = f"""
 import re, sys, time
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.verify.corpus import open_corpus
-from refinery.pipelines.verify.joins import join_partitions
-from refinery.pipelines.verify.partials import read_partials
-from refinery.pipelines.verify.pieces import Question
-from refinery.pipelines.verify.verify_job import share_tasks, shares_for
-from refinery.pipelines.verify.whole import Report, Whole
+from refinery.pipelines.corpus.verify.corpus import open_corpus
+from refinery.pipelines.corpus.verify.joins import join_partitions
+from refinery.pipelines.corpus.verify.partials import read_partials
+from refinery.pipelines.corpus.verify.pieces import Question
+from refinery.pipelines.corpus.verify.verify_job import share_tasks, shares_for
+from refinery.pipelines.corpus.verify.whole import Report, Whole
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 {COST}
 prefix, partials = sys.argv[1:]

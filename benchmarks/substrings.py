@@ -35,6 +35,8 @@ import pyarrow.parquet as pq
 from benchmarks.signatures import describe_run, make_texts, read_texts
 from refinery.transforms.core.document import Document, document_id
 from refinery.transforms.dedup.cut_substrings import SubstringParams
+from refinery.transforms.dedup.records.rank import RankParams, rank_key
+from refinery.transforms.dedup.records.record_batch import SPAN, SPANS, Batch, KeyedBatch, form_batches, gather, header
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.substring_duplicates import (
@@ -46,8 +48,6 @@ from refinery.transforms.dedup.substring_duplicates import (
     window_batches,
 )
 from refinery.transforms.dedup.substring_hashes import SPAN_WORDS, hash_anchors, hash_windows
-from refinery.transforms.records.rank import RankParams, rank_key
-from refinery.transforms.records.record_batch import SPAN, SPANS, Batch, KeyedBatch, form_batches, gather, header
 from refinery.transforms.write.documents import documents_table
 
 PART_BYTES = 32 << 20

@@ -27,9 +27,9 @@ from refinery.loader.format.manifest import KIND, RUN, WRITER, seal, write_prove
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
+from refinery.pipelines.corpus.remove.request import HOSTS, Request, read_list
+from refinery.pipelines.corpus.remove.takedown import Options, TakedownRun
 from refinery.pipelines.runners.runner import Runner
-from refinery.pipelines.takedown.request import HOSTS, Request, read_list
-from refinery.pipelines.takedown.takedown import Options, TakedownRun
 from refinery.transforms.write.shuffle import order_key
 
 HOST = "gone.example"

@@ -18,12 +18,12 @@ from typing import Any, BinaryIO
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import LocalStore
-from refinery.pipelines.looking.draw import draw_kept
-from refinery.pipelines.looking.texts import Texts
-from refinery.pipelines.tracing.answers import Kept, Query
-from refinery.pipelines.tracing.trace_documents import trace
+from refinery.pipelines.corpus.show.draw import draw_kept
+from refinery.pipelines.corpus.show.texts import Texts
+from refinery.pipelines.corpus.trace.answers import Kept, Query
+from refinery.pipelines.corpus.trace.trace_documents import trace
 from tests.many_shards import build_many
 
 DOCUMENTS = 5  # for each shard; a quarter of them would be of the validation split

@@ -30,8 +30,8 @@ from refinery.loader.format.selection import SELECTION
 from refinery.loader.order.order import OrderParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.stream.lookahead import Lookahead
-from refinery.pipelines.mix.candidates import CANDIDATE
-from refinery.pipelines.mix.selecting import SelectionWriter, TimesTable
+from refinery.pipelines.corpus.mix.candidates import CANDIDATE
+from refinery.pipelines.corpus.mix.selecting import SelectionWriter, TimesTable
 
 SHARES = (1.0, 0.5, 0.1, 0.02)
 WARM, MEASURED = 200, 800  # batches

@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.kinds import EXPORT, VIEW, kind_of
-from refinery.pipelines.corpus.published import Found, Place, PublishedCorpus
-from refinery.pipelines.corpus.scan import Say, silent
-from refinery.pipelines.corpus.view import CorpusView
-from refinery.pipelines.export.exported import ExportedCorpus
+from refinery.pipelines.corpus.checks.kinds import EXPORT, VIEW, kind_of
+from refinery.pipelines.corpus.export.exported import ExportedCorpus
+from refinery.pipelines.published.published import Found, Place, PublishedCorpus
+from refinery.pipelines.published.scan import Say, silent
+from refinery.pipelines.published.view import CorpusView
 from refinery.transforms.core.stage import Writer
 
 __all__ = ["CorpusView", "Documents", "ExportedCorpus", "Found", "Place", "PublishedCorpus", "open"]

@@ -11,8 +11,8 @@ from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document
 from refinery.pipelines.runners.beam_memory import remember_what_never_changes
 from refinery.transforms.core.document import Document, document_id
-from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.exchange.tally import KIND
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
+from refinery.transforms.core.exchange.tally import KIND
 
 remember_what_never_changes()
 

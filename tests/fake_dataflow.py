@@ -29,7 +29,7 @@ from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.dataflow.jobs import PollingPolicy
+from refinery.pipelines.runners.dataflow.jobs import PollingPolicy
 from tests.fake_gcs import Fault
 from tests.loader.range_server import running
 

@@ -27,13 +27,13 @@ from refinery.transforms.dedup.cut_lines import CUT_LINES, hash_lines
 from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS
 from refinery.transforms.dedup.deduplicate import DedupParams
 from refinery.transforms.dedup.near_duplicates import NearParams
+from refinery.transforms.dedup.records.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
 from refinery.transforms.dedup.stages import URL_DUPLICATES, UrlDupParams
 from refinery.transforms.filter.quality import classifier_text
+from refinery.transforms.filter.rules.keep import bind_notes
 from refinery.transforms.read.plan import SourceParams
 from refinery.transforms.read.sources import plan_sources, read_task
-from refinery.transforms.records.rank import RankParams, rank_key
-from refinery.transforms.rules.keep import bind_notes
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.shards import ShardsJob, provenance_columns
 from refinery.transforms.write.shuffle import ShardParams, shard_counts

@@ -11,8 +11,8 @@ from refinery.loader.format.manifest import read_manifest
 from refinery.loader.format.packed import describe_format
 from refinery.loader.format.removals import column_ids
 from refinery.loader.storage.open_store import open_store
-from refinery.transforms.pack.build_rows import PackedDocuments
-from refinery.transforms.pack.write_packed import PackedParams, packed_format, publish_packed
+from refinery.transforms.write.packing.build_rows import PackedDocuments
+from refinery.transforms.write.packing.write_packed import PackedParams, packed_format, publish_packed
 from tests.corpus_factory import edit_manifest
 
 

@@ -21,7 +21,7 @@ from tests.import_graph import (
 
 BEFORE = {"loader": {"transforms", "pipelines"}, "transforms": {"pipelines"}, "pipelines": set()}
 MOST_FILES = 24  # in one folder
-CLI, REFERENCE = "refinery.pipelines.cli", "refinery.pipelines.reference"
+CLI, REFERENCE = "refinery.pipelines.cli", "tools"
 LISTS = {"pipelines/cli"}  # folders of one file for each thing that people list: commands
 MOST_IMPORTERS = 1 / 3  # of the tree
 

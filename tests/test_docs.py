@@ -11,20 +11,20 @@ import pytest
 
 from refinery import loader, pipelines
 from refinery.pipelines.acquire.listing import check_list
-from refinery.pipelines.mix.recipe import MixRecipe
+from refinery.pipelines.corpus.mix.recipe import MixRecipe
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import load_yaml
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
-from refinery.pipelines.reference.pages import render
-from refinery.pipelines.stages.listing import shown_fields
+from refinery.pipelines.recipe.stages.listing import shown_fields
 from refinery.transforms.core.params import Params, is_optional, sections_of
 from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.filter.heuristics_rules import HeuristicsParams
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 from tests.docs.blocks import ELSEWHERE, FENCE, PAGES, ROOT
+from tools.pages import render
 
 README = ROOT / "README.md"
 RECIPES = sorted(path for path in (ROOT / "recipes").rglob("*") if path.suffix in (".yaml", ".py"))
@@ -59,7 +59,7 @@ def rows(text: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_tables_are_those_of_the_declarations(path: Path) -> None:
-    assert path.read_text() == render(path.read_text()), "run python -m refinery.pipelines.reference.pages"
+    assert path.read_text() == render(path.read_text()), "run python -m tools.pages"
 
 
 def test_every_section_reason_and_note_is_on_a_page() -> None:
@@ -93,7 +93,7 @@ def test_every_parameter_has_a_description(name: str) -> None:
 
 
 # A list of repositories is no recipe of a corpus, nor is a view's, nor what a publisher says of a corpus
-# (tests/pipelines/cards/test_cards.py); a stage, a reader or a lane of one's own needs its module: see the test below.
+# (tests/pipelines/reports/cards/test_cards.py); a stage, a reader or a lane of one's own needs its module: see the test below.
 OTHER_YAML = ("repositories:", "license:", "stages:", "corpora:", "sources: [{name: mail,", 'lane: "')
 
 

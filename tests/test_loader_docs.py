@@ -20,7 +20,7 @@ from refinery import loader
 from refinery.loader import BestFitParams, TokenStream
 from refinery.loader.order.mix_params import MixParams
 from refinery.loader.order.order import OrderParams
-from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams, ReadCounters
 from refinery.loader.stream.assignment import PlateauParams
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams

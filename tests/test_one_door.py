@@ -1,6 +1,6 @@
 """A finished corpus has one door: nobody else parses its manifest or opens its files unguarded.
 
-`refinery.loader.corpus.corpus.Corpus` is the door, `refinery.corpus.open` the same for views and exports. What they
+`refinery.loader.read.corpus.Corpus` is the door, `refinery.corpus.open` the same for views and exports. What they
 open is bounded, and refused in one message wherever it is damaged.
 """
 
@@ -22,28 +22,28 @@ NAMES = ("MANIFEST", "manifest.json")  # of the file
 ROOMS = {
     "manifest": (
         "refinery.loader.format.",
-        "refinery.loader.corpus.corpus",
+        "refinery.loader.read.corpus",
     ),
     "manifest's bytes": (
         "refinery.loader.format.",
-        "refinery.pipelines.checks.kinds",  # whose manifest it is
-        "refinery.pipelines.export.export_manifest",  # of exports
+        "refinery.pipelines.corpus.checks.kinds",  # whose manifest it is
+        "refinery.pipelines.corpus.export.export_manifest",  # of exports
         "refinery.pipelines.acquire.acquisition",  # of what was acquired
     ),
     "Parquet": (
-        "refinery.loader.parquet.",  # the guards
-        "refinery.loader.packed.packed_source",  # checks pages itself, so that row groups are read by threads
+        "refinery.loader.format.parquet.",  # the guards
+        "refinery.loader.stream.packed.packed_source",  # checks pages itself, so that row groups are read by threads
         "refinery.transforms.read.",  # inputs
         "refinery.transforms.filter.benchmarks",  # inputs
         "refinery.transforms.dedup.signatures",  # parts of the run at work, as all below
-        "refinery.transforms.job.report",
+        "refinery.transforms.core.job.report",
         "refinery.transforms.write.",
     ),
     "index": (
         "refinery.loader.format.",
-        "refinery.loader.corpus.corpus",
-        "refinery.pipelines.verify.shard",  # reads it to say all that is wrong with it
-        "refinery.pipelines.adopt.megatron_index",  # files of other tools
+        "refinery.loader.read.corpus",
+        "refinery.pipelines.corpus.verify.shard",  # reads it to say all that is wrong with it
+        "refinery.pipelines.corpus.adopt.megatron_index",  # files of other tools
     ),
 }
 
@@ -57,7 +57,7 @@ def opened(tree: ast.Module) -> Iterator[tuple[str, str]]:
             yield from (("index", name) for name in names & INDEXES if node.module in FORMATS)
             if node.module == "pyarrow.parquet":
                 yield from (("Parquet", name) for name in names & PARQUET)
-            if node.module == "refinery.loader.parquet.parquet_file" and "parquet" in names:
+            if node.module == "refinery.loader.format.parquet.parquet_file" and "parquet" in names:
                 yield "Parquet", "parquet_file.parquet"
             if node.module == "pyarrow" and names & {"dataset", "feather"}:
                 yield "Parquet", "pyarrow.dataset"
@@ -82,7 +82,7 @@ def modules() -> Sequence[tuple[str, Path]]:
 
 def test_nobody_else_opens_the_files_of_a_finished_corpus() -> None:
     found = [
-        f"{name} opens {what} by {how}: go through refinery.loader.corpus.corpus.Corpus"
+        f"{name} opens {what} by {how}: go through refinery.loader.read.corpus.Corpus"
         for name, path in modules()
         for what, how in opened(ast.parse(path.read_bytes()))
         if not name.startswith(ROOMS[what])
@@ -111,7 +111,7 @@ def test_every_room_of_the_list_is_needed() -> None:
         ("table = pq.read_table(path)", "Parquet"),
         ("class Mine(pyarrow.parquet.ParquetFile): ...", "Parquet"),
         ("from pyarrow.parquet import ParquetFile", "Parquet"),
-        ("from refinery.loader.parquet.parquet_file import parquet", "Parquet"),
+        ("from refinery.loader.format.parquet.parquet_file import parquet", "Parquet"),
         ("import pyarrow.dataset", "Parquet"),
         ("from refinery.loader.format.indexed import IndexedReader", "index"),
     ],

@@ -20,7 +20,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from refinery import DISTRIBUTION
-from refinery.pipelines.dataflow.worker_package import PYTHON, pinned_requirements
+from refinery.pipelines.runners.dataflow.worker_package import PYTHON, pinned_requirements
 from tests.corpus_factory import build_corpus
 from tests.quick_compiler import quick_compiler
 from tests.sampling import one_commit_in_four

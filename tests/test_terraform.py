@@ -19,8 +19,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
 from refinery.pipelines.cli.command_line import build_parser
-from refinery.pipelines.dataflow.job_records import JobSpec
-from refinery.pipelines.dataflow.launch_flags import DEFAULTS, fill_in
+from refinery.pipelines.runners.dataflow.job_records import JobSpec
+from refinery.pipelines.runners.dataflow.launch_flags import DEFAULTS, fill_in
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.per_document import PerDocument
 from tests.beam import make_document

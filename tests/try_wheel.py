@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from refinery.loader import TokenStream
-from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.read.corpus import Corpus
 
 KERNELS = ("refinery.loader.native", "refinery.transforms.native")
 ELSEWHERE = {"apache_beam", "torch", "trafilatura", "tokenizers"}  # what only the extras bring

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from refinery.testing.expect import expect
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.dedup.cutting_pass import CuttingPass
+from refinery.transforms.dedup.records.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
-from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.write.documents import documents_table
 from refinery.transforms.write.kept_documents import PartPair, read_kept_documents
 

@@ -11,9 +11,9 @@ import orjson
 import pyarrow as pa
 
 from refinery.loader.format.provenance import Column
-from refinery.pipelines.export.export_format import COMPRESSIONS, ExportFormat, FileOptions
-from refinery.pipelines.export.options import all_fields
-from refinery.pipelines.export.rows import row_schema
+from refinery.pipelines.corpus.export.export_format import COMPRESSIONS, ExportFormat, FileOptions
+from refinery.pipelines.corpus.export.options import all_fields
+from refinery.pipelines.corpus.export.rows import row_schema
 from refinery.testing.expect import expect
 
 _COLUMNS = (Column("language", "string"), Column("quality", "float"))

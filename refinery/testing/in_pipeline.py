@@ -21,7 +21,7 @@ def run_in_pipeline(
     from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
     from refinery.transforms.core import coders  # noqa: F401 - registers the coder of documents
-    from refinery.transforms.exchange.side_outputs import take_side_outputs
+    from refinery.transforms.core.exchange.side_outputs import take_side_outputs
 
     pipeline = beam.Pipeline(runner=FnApiRunner())
     kept = pipeline | beam.Create(docs) | stage(params)

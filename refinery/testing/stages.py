@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar
 
-from refinery.pipelines.tuning.measured_rules import readings
+from refinery.pipelines.corpus.replay.measured_rules import readings
 from refinery.testing.answers import digest, judge_all, judged, kept_of, resource_of
 from refinery.testing.expect import expect
 from refinery.testing.hostile import HOSTILE, LARGE, SHAPES, long_text

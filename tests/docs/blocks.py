@@ -22,7 +22,7 @@ LANGUAGES = {"yaml", "python", "sh", "text", "console"} | OTHERS
 FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Pages of commands that are generated from the command line's own examples, or only parsed as those are
-# (tests/pipelines/shell/test_help.py, tests/pipelines/reference).
+# (tests/pipelines/shell/test_help.py, tests/tools).
 GENERATED = {"commands.md"}
 
 # Python that another test runs, or that is a piece: (page, beginning of the block) -> where, or why not.
@@ -31,7 +31,7 @@ PYTHON_ELSEWHERE = {
     ("loader.md", ""): "tests/test_loader_docs.py",
     ("frameworks.md", ""): "needs PyTorch: tests/frameworks does what it shows",
     ("beam-data-loss.md", ""): "loses data: 2 GB through a runner that holds them six times",
-    ("volunteers.md", ""): "tests/pipelines/export/test_distribution.py",
+    ("volunteers.md", ""): "tests/pipelines/corpus/export/test_distribution.py",
     ("extending.md", '"""Documents that are mostly digits'): "tests/pipelines/test_adding_a_stage.py",
     ("extending.md", '"""The stage keeps'): "tests/pipelines/test_adding_a_stage.py",
     ("extending.md", '"""The command keeps'): "tests/pipelines/cli/test_adding_a_command.py",
@@ -59,7 +59,7 @@ NOT_RUN = {
     r"(\.venv/bin/)?python examples/": "needs PyTorch: tests/test_examples.py and test_distribution.py run them",
     r"(\.venv/bin/)?torchrun ": "training frameworks: tests/frameworks",
     r"refinery export .*--format arrow_ipc:": "tests/pipelines/test_adding_an_export.py",
-    r"refinery compare ": "two corpora: tests/pipelines/comparison",
+    r"refinery compare ": "two corpora: tests/pipelines/corpus/compare",
     r"cmp ": "compares what those wrote",
     r"gcloud |cp terraform/|terraform |eval ": "Google Cloud",
     r"refinery .*\b(gs|https|s3|hf)://(?!example)": "another machine's files",
@@ -68,11 +68,11 @@ NOT_RUN = {
     r"refinery opt-outs 'robotstxt": "collected files of hosts: tests/transforms/rights",
     r"refinery .*(recipes/|out/)code": "repositories: tests/pipelines/whole_runs/test_code_lane.py",
     r"refinery .*\brecipes/web\.yaml": "a crawl that is not at hand: tests/pipelines/run/test_ready_recipes.py",
-    r"refinery export .*--to megatron": "packed rows: tests/pipelines/adopt/test_megatron_export.py",
+    r"refinery export .*--to megatron": "packed rows: tests/pipelines/corpus/adopt/test_megatron_export.py",
     r"\.venv/bin/python -m pytest ": "the tests themselves",
-    r"refinery adopt data/": "files of Megatron's tools: tests/pipelines/adopt",
-    r"refinery .*(october|november|out/tokens)": "two corpora: tests/pipelines/export/test_token_export.py",
-    r"refinery mix views/half --corpus": "two versions of a corpus: tests/pipelines/takedown/test_views.py",
+    r"refinery adopt data/": "files of Megatron's tools: tests/pipelines/corpus/adopt",
+    r"refinery .*(october|november|out/tokens)": "two corpora: tests/pipelines/corpus/export/test_token_export.py",
+    r"refinery mix views/half --corpus": "two versions of a corpus: tests/pipelines/corpus/remove/test_views.py",
     r"refinery train-(perplexity|toxicity) ": "data sets that are not at hand: tests/pipelines/training",
 }
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import google_crc32c
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
-from refinery.loader.remote.block_file import PAGE, Key
-from refinery.loader.remote.cache import BlockCache, file_id
+from refinery.loader.read.remote.block_file import PAGE, Key
+from refinery.loader.read.remote.cache import BlockCache, file_id
 from refinery.loader.storage.fetch import ReadCounters
 
 FILE = file_id("corpus", "train/web/shard-00000-of-00001.bin", 10 * CHECKSUM_BLOCK, "00000000")

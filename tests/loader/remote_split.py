@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_checksums
 from refinery.loader.format.manifest import FileEntry, ShardEntry
-from refinery.loader.local.local_source import LocalSource
-from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.remote.remote_source import RemoteSource
+from refinery.loader.read.local.local_source import LocalSource
+from refinery.loader.read.remote.blocks import RemoteParams
+from refinery.loader.read.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import checksums

@@ -17,10 +17,10 @@ from apache_beam.internal.gcp import auth
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_runner_api_pb2 as api
 
-from refinery.pipelines.dataflow.launch_flags import fill_in
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.runners.dataflow.launch_flags import fill_in
 from refinery.pipelines.runners.same_code import CheckWorkers
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus

@@ -11,13 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.manifest import MANIFEST, seal
+from refinery.loader.format.parquet.pages import MAGIC, MAX_ITEMS
 from refinery.loader.format.provenance import PARQUET
-from refinery.loader.parquet.pages import MAGIC, MAX_ITEMS
+from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import checksums
 from tests.corpus_factory import edit_manifest
-from tests.pipelines.audit.forging import provenance_files
+from tests.pipelines.corpus.audit.forging import provenance_files
 
 BOMB = 80 << 20  # bytes of the values of a column, which a page of some kilobytes holds
 

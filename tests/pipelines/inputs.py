@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from refinery.pipelines.report.write import REPORT
+from refinery.pipelines.reports.run.write import REPORT
 from tests.fork_server import fork_server
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from google.cloud import dataflow
 
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.dataflow.job_records import JobSpec
-from refinery.pipelines.dataflow.jobs import JobRunner, PollingPolicy
-from refinery.pipelines.dataflow.service import DataflowService, translated
+from refinery.pipelines.runners.dataflow.job_records import JobSpec
+from refinery.pipelines.runners.dataflow.jobs import JobRunner, PollingPolicy
+from refinery.pipelines.runners.dataflow.service import DataflowService, translated
 from tests.fake_dataflow import FakeDataflow
 
 LABEL = "1/3 clean, wave 1 of 2"

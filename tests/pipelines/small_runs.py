@@ -12,7 +12,7 @@ from refinery.loader.format.manifest import MANIFEST, Manifest, check_funnel, pa
 from refinery.loader.format.shard_list import HeldListings
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.recipe.recipe import find_lane
-from refinery.pipelines.report.write import REPORT
+from refinery.pipelines.reports.run.write import REPORT
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.plain_manifest import read_plain
 

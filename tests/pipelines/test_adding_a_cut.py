@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.read.corpus import Corpus
 from refinery.pipelines import refine
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe
@@ -157,9 +157,9 @@ import apache_beam as beam
 import numpy as np
 from refinery.transforms.dedup.line_duplicates import kept_rows
 from refinery.transforms.dedup.signatures import read_signature_part
-from refinery.transforms.exchange.exchange import Exchange
-from refinery.transforms.records.map_record_batches import MapRecordBatches
-from refinery.transforms.records.record_batch import cut, read_header
+from refinery.transforms.core.exchange.exchange import Exchange
+from refinery.transforms.dedup.records.map_record_batches import MapRecordBatches
+from refinery.transforms.dedup.records.record_batch import cut, read_header
 """
 
 

@@ -22,12 +22,12 @@ import refinery.corpus
 from refinery.loader import TokenStream
 from refinery.loader.errors import FormatError, NoTokens
 from refinery.pipelines.cli.command_line import execute
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.lanes.web import LANE as WEB
 from refinery.pipelines.recipe import user_stages, writers
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.writers import own_writers
-from refinery.pipelines.verify.verify import verify
 from tests.pipelines.inputs import ROOT, corpus_bytes, run
 
 PAGE = (ROOT / "docs" / "extending.md").read_text()

@@ -15,10 +15,10 @@ import pytest
 import refinery.corpus
 from refinery.loader.errors import FormatError
 from refinery.pipelines.cli.command_line import execute
-from refinery.pipelines.export import options
-from refinery.pipelines.export.registry import load_format
+from refinery.pipelines.corpus.export import options
+from refinery.pipelines.corpus.export.registry import load_format
 from refinery.pipelines.recipe import user_stages
-from tests.pipelines.export.exporting import corpus_shards
+from tests.pipelines.corpus.export.exporting import corpus_shards
 from tests.pipelines.inputs import ROOT
 
 PAGE = (ROOT / "docs" / "extending.md").read_text()

@@ -12,7 +12,7 @@ from refinery.loader import NodeStream, TokenStream
 from refinery.loader.errors import FormatError
 from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.fork_server import fork_server
-from tests.pipelines.audit.forging import copy_of
+from tests.pipelines.corpus.audit.forging import copy_of
 from tests.pipelines.forged_corpora import FORGERIES, largest_shard
 from tests.sampling import sampled
 

@@ -14,7 +14,7 @@ from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, 
 from refinery.transforms.core.document import Document, RawDocument
 from refinery.transforms.dedup.cut_lines import CUT_LINES
 from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS
-from refinery.transforms.rules.keep import KeepParams, bind_notes
+from refinery.transforms.filter.rules.keep import KeepParams, bind_notes
 from tests.golden_inputs import documents
 from tests.transforms.filter.fasttext_files import train_labelled
 from tests.transforms.tokenizer_files import all_pairs, byte_level_spec, write

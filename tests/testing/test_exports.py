@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pytest
 
-from refinery.pipelines.export.export_format import ExportFormat, FileOptions
-from refinery.pipelines.export.registry import export_formats
+from refinery.pipelines.corpus.export.export_format import ExportFormat, FileOptions
+from refinery.pipelines.corpus.export.registry import export_formats
 from refinery.testing import ExportTests
 from refinery.testing.exports import SCHEMA
 

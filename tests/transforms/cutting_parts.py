@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 
 from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.cut_lines import hash_lines
+from refinery.transforms.dedup.records.rank import RankParams, rank_key
+from refinery.transforms.dedup.records.record_batch import BATCH_BYTES, REMOVAL, REMOVALS, Batch, form_batches, scatter
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
 from refinery.transforms.dedup.substring_hashes import hash_anchors
-from refinery.transforms.records.rank import RankParams, rank_key
-from refinery.transforms.records.record_batch import BATCH_BYTES, REMOVAL, REMOVALS, Batch, form_batches, scatter
 from refinery.transforms.write.documents import documents_table
 
 SIGNATURE = SignatureParams(permutations=4)

@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.storage.store import size_and_crc32c
-from refinery.transforms.address.normalise import normalise_address
+from refinery.transforms.core.address.normalise import normalise_address
 from refinery.transforms.core.document import Document
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
+from refinery.transforms.core.job.report import merge_records
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams, sketches
+from refinery.transforms.dedup.records.rank import RankParams, rank_key, seconds_of_date
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
 from refinery.transforms.dedup.stages import URL_DUPLICATES
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
-from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.job.report import merge_records
-from refinery.transforms.records.rank import RankParams, rank_key, seconds_of_date
 from tests.beam import make_document, run_and_collect
 
 SIGNATURE = SignatureParams()

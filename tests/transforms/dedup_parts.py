@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from refinery.transforms.core.document import Document, text_bytes
 from refinery.transforms.dedup.components.find import Method
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
+from refinery.transforms.dedup.records.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import compute_signatures, signature_table
 from refinery.transforms.dedup.stages import URL_DUPLICATES
-from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.write.documents import documents_table
 from tests.beam import run_and_collect
 from tests.transforms.dedup_oracle import DOMAINS, PRIORITIES, SIGNATURE, SOURCES

@@ -1,4 +1,4 @@
-# While a command waits for jobs, it writes 1 every minute, and 0 when it ends in order (pipelines/dataflow/heartbeat.py).
+# While a command waits for jobs, it writes 1 every minute, and 0 when it ends in order (pipelines/runners/dataflow/heartbeat.py).
 # The metric is made here, so that the alert on it can exist before the first run.
 resource "google_monitoring_metric_descriptor" "launcher" {
   project      = var.project_id

@@ -20,13 +20,13 @@ from refinery.loader.format.document_fields import (
     schema_of,
 )
 from refinery.loader.format.provenance import Column, provenance_schema
-from refinery.pipelines.export.options import all_fields
-from refinery.pipelines.export.rows import row_schema
-from refinery.pipelines.reference.pages import columns
+from refinery.pipelines.corpus.export.options import all_fields
+from refinery.pipelines.corpus.export.rows import row_schema
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.lost_rows import dead_row, reject_row
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.tokenize.encode import EncodedDocument
+from tools.pages import columns
 
 QUALITY = (Column("quality", "float"),)
 

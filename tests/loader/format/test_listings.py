@@ -17,13 +17,13 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format import listing, shard_list
 from refinery.loader.format.listing import FOLDER, SCHEMA
 from refinery.loader.format.manifest import MANIFEST, load_manifest, read_manifest, seal, unseal
+from refinery.loader.format.parquet import batches as parquet_batches
 from refinery.loader.format.publish_manifest import make_manifest, whole_payload
 from refinery.loader.order.order import OrderParams
-from refinery.loader.parquet import batches as parquet_batches
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import LocalStore, checksums
-from refinery.pipelines.inspection.inspection import inspect
-from refinery.pipelines.verify.verify import verify
+from refinery.pipelines.corpus.verify.verify import verify
+from refinery.pipelines.run.inspection.inspection import inspect
 from tests.corpus_factory import ByteTokenizer, build_corpus
 from tests.packed_factory import add_packed_rows
 from tests.plain_manifest import manifest_of

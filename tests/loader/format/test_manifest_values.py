@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.loader import TokenStream
-from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import IDX_HEADER, IDX_MAGIC
 from refinery.loader.format.listing import FOLDER as LISTINGS
 from refinery.loader.format.manifest import MANIFEST, seal, unseal
 from refinery.loader.order.order import OrderParams
+from refinery.loader.read.corpus import Corpus
 from tests.corpus_factory import build_corpus, edit_manifest
 from tests.plain_manifest import manifest_of
 from tests.sampling import examples

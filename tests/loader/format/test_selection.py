@@ -13,8 +13,8 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import FileEntry, ShardEntry
 from refinery.loader.format.selection import SEGMENT, Selection, pack_runs
 from refinery.loader.format.view import parse_view, relative, resolve
-from refinery.pipelines.mix.candidates import CANDIDATE
-from refinery.pipelines.mix.selecting import SelectionWriter, runs_of
+from refinery.pipelines.corpus.mix.candidates import CANDIDATE
+from refinery.pipelines.corpus.mix.selecting import SelectionWriter, runs_of
 
 FILE = FileEntry("x", 0, "0" * 8, "0" * 64)
 

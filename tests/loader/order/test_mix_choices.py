@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from refinery.loader import MixParams, MixStage, OrderParams, TokenStream
 from refinery.loader.order.mix_params import diffused, quotas
 from refinery.loader.order.mixing import Mixture
+from refinery.loader.read.samples import Domain
 from refinery.loader.stream.schedule import Schedule
-from refinery.loader.tokens.samples import Domain
 from tests.loader.numbered import build_numbered
 from tests.sampling import examples, spread
 

@@ -9,8 +9,8 @@ import pytest
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_checksums
 from refinery.loader.format.manifest import FileEntry
-from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.remote.remote_bytes import RemoteBytes
+from refinery.loader.read.remote.blocks import RemoteParams
+from refinery.loader.read.remote.remote_bytes import RemoteBytes
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.pace import FIRST, MOST_BYTES, Pace
 from refinery.loader.storage.store import checksums

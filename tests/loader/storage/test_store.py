@@ -264,7 +264,7 @@ def test_what_a_service_needs_loads_only_for_it(tmp_path: Path) -> None:
     script = (
         "import sys; from refinery.loader.storage.open_store import open_store;"
         "open_store(sys.argv[1]).list(); open_store('gs://b/p');"
-        "services = {'google.cloud.storage', 'refinery.loader.storage.s3_store', 'refinery.loader.aws'};"
+        "services = {'google.cloud.storage', 'refinery.loader.storage.s3_store', 'refinery.loader.storage.aws'};"
         "assert not {*services, 'apache_beam', 'torch'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script, tmp_path]).returncode == 0

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from refinery.loader import OrderParams, TokenStream
+from refinery.loader.read.samples import Domain
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.stream.schedule import Schedule
 from refinery.loader.stream.state import StateError, with_block
-from refinery.loader.tokens.samples import Domain
 from tests.loader.numbered import build_numbered
 from tests.loader.range_server import range_server
 

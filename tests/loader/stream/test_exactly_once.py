@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from refinery.loader import TokenStream
-from refinery.loader.local.local_source import LocalSource
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.order import Order, OrderParams
+from refinery.loader.read.local.local_source import LocalSource
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.state import StateError

@@ -18,7 +18,7 @@ from refinery.loader.format.indexed import IDX_HEADER
 from refinery.loader.format.listing import FOLDER as LISTINGS
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.order.order import OrderParams
-from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.open_store import open_store
 from tests.corpus_factory import build_corpus

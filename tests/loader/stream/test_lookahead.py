@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from refinery.loader import TokenStream
-from refinery.loader.local.local_source import LocalSource
 from refinery.loader.order.order import OrderParams
-from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.read.local.local_source import LocalSource
+from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.view import opened as opened_module
 from tests.corpus_factory import build_corpus

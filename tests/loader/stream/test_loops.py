@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from refinery.loader.order.mix_params import MixParams, MixStage
-from refinery.loader.packed.packed_stream import PackedStream
 from refinery.loader.stream.loops import LOOPS
+from refinery.loader.stream.packed.packed_stream import PackedStream
 from refinery.loader.stream.state import StateError
 from tests.corpus_factory import build_corpus
 from tests.loader.streams import IGNORE, TEXTS, S, rows, stream

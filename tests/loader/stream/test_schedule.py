@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import OrderParams
+from refinery.loader.read.samples import Domain
 from refinery.loader.stream.schedule import Schedule
-from refinery.loader.tokens.samples import Domain
 from tests.sampling import examples
 
 LENGTH = 8

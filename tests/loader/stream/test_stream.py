@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from refinery.loader.errors import FormatError
-from refinery.loader.local.local_source import LocalSource
 from refinery.loader.order.mix_params import MixParams, MixStage
+from refinery.loader.read.local.local_source import LocalSource
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.schedule import rows_of_rank

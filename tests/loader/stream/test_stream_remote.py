@@ -20,7 +20,7 @@ from refinery.loader import TokenStream
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.order.order import OrderParams
-from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchError, FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.open_store import open_store

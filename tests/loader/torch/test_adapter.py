@@ -16,7 +16,7 @@ from tests.packed_factory import add_packed_rows
 
 torch = pytest.importorskip("torch", reason="the extra [torch] is not installed")
 
-from refinery.loader.packed.packed_stream import PackedStream  # noqa: E402
+from refinery.loader.stream.packed.packed_stream import PackedStream  # noqa: E402
 from refinery.loader.stream.stream import TokenStream  # noqa: E402
 from refinery.loader.stream.telemetry import Telemetry  # noqa: E402
 from refinery.loader.torch import device as torch_device  # noqa: E402 - what follows needs torch

@@ -12,8 +12,8 @@ import pytest
 from refinery.loader import BestFitParams, FillInMiddleParams, OrderParams, PackedStream, RemoteParams, TokenStream
 from refinery.loader.errors import FormatError
 from refinery.loader.stream.state import StateError
-from refinery.pipelines.mix.make_view import make_view
-from refinery.pipelines.mix.recipe import load_mix
+from refinery.pipelines.corpus.mix.make_view import make_view
+from refinery.pipelines.corpus.mix.recipe import load_mix
 from refinery.pipelines.progress.work import Work
 from tests.loader.range_server import RangeServer, range_server
 from tests.loader.streams import ORDER, S

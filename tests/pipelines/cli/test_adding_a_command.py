@@ -12,12 +12,12 @@ import pytest
 import refinery.pipelines.cli as folder_of_commands
 from refinery.pipelines.cli import command_line
 from refinery.pipelines.cli.command_line import OWN, execute
-from refinery.pipelines.reference.commands_page import commands
 from refinery.pipelines.shell.completion import SHELLS, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.registry import Registry
 from tests.pipelines.inputs import ROOT, run
 from tests.sampling import sampled
+from tools.commands_page import commands
 
 PAGE = (ROOT / "docs" / "extending.md").read_text()
 SECTION = PAGE[PAGE.index("## A command") :]

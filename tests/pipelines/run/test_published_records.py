@@ -7,10 +7,10 @@ import pytest
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.run import publish
 from refinery.pipelines.run.api import refine
 from refinery.pipelines.run.phases import remove_work
-from refinery.pipelines.verify.verify import verify
 from refinery.transforms.write import records
 from tests.pipelines.small_runs import digests, folder_files
 

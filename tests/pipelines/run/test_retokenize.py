@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from refinery.loader.format.manifest import seal
-from refinery.pipelines.export.export_format import RUN_KIND
+from refinery.pipelines.corpus.export.export_format import RUN_KIND
 from refinery.pipelines.run.retokenize import recorded_run
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.pipelines.inputs import run

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.read.corpus import Corpus
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.refine import Refinement

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.loader.packed.packed_stream import PackedStream
-from refinery.pipelines.verify.verify import verify
+from refinery.loader.stream.packed.packed_stream import PackedStream
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.transforms.tokenize.chunk_notes import read_chunks
 from tests.fork_server import ForkServer
 from tests.pipelines.code_runs import COMMIT, LEAKED, LENGTH, make_code_inputs, records, write_records

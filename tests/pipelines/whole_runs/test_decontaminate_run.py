@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.inspection.inspection import inspect
-from refinery.pipelines.inspection.text import text_lines as inspection_lines
+from refinery.pipelines.corpus.trace.answers import Query
+from refinery.pipelines.corpus.trace.trace_documents import trace
+from refinery.pipelines.corpus.trace.trace_text import text_lines
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
+from refinery.pipelines.run.inspection.inspection import inspect
+from refinery.pipelines.run.inspection.text import text_lines as inspection_lines
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
-from refinery.pipelines.tracing.answers import Query
-from refinery.pipelines.tracing.trace_documents import trace
-from refinery.pipelines.tracing.trace_text import text_lines
-from refinery.pipelines.verify.verify import verify
 from tests.pipelines.small_runs import check_corpus, digests, folder_files, make_small_inputs, text_of
 
 

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.read.corpus import Corpus
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
-from refinery.pipelines.verify.verify import verify
 from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, band_hashes
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
 from tests.pipelines.inputs import corpus_bytes, run

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.read.corpus import Corpus
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import JUDGES_OFF

@@ -10,7 +10,7 @@ import yaml
 
 from refinery.loader import TokenStream
 from refinery.loader.format.manifest import MANIFEST, read_manifest, unseal
-from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.run.at_work import LEASE
 from refinery.transforms.core.document import hash64

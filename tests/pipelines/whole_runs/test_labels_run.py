@@ -9,15 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader.format.manifest import Manifest
+from refinery.pipelines.corpus.replay.decision_text import decision_lines
+from refinery.pipelines.corpus.replay.try_document import try_document
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
-from refinery.pipelines.tuning.decision_text import decision_lines
-from refinery.pipelines.tuning.try_document import try_document
-from refinery.pipelines.verify.verify import verify
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.rules.expression import column_types, compile_rule
+from refinery.transforms.filter.rules.expression import column_types, compile_rule
 from tests.pipelines.small_runs import check_corpus, digests, folder_files, make_small_inputs, text_of
 from tests.sampling import one_commit_in_four
 from tests.shared import shared

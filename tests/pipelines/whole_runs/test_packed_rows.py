@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.packed import read_packed
+from refinery.loader.read.corpus import Corpus
 from refinery.pipelines.cli.command_line import execute
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
@@ -19,7 +20,6 @@ from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.run.packed_counts import packed_line
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
-from refinery.pipelines.verify.verify import verify
 from tests.corpus_factory import build_corpus, tokenizer_json
 from tests.pipelines.small_runs import OFF
 from tests.sampling import one_commit_in_four

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.read.corpus import Corpus
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
-from refinery.pipelines.verify.verify import verify
 from refinery.transforms.core.document import document_id
 from tests.pipelines.small_runs import JUDGES_OFF
 from tests.sampling import one_commit_in_four, scaled

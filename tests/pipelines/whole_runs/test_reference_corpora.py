@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.read.corpus import Corpus
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.small_runs import JUDGES_OFF
 from tests.sampling import one_commit_in_four

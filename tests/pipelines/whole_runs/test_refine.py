@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.manifest import read_manifest, unseal
+from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe

@@ -12,11 +12,11 @@ import pytest
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.format.removals import REASONS
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.corpus.trace.answers import Kept, Passed, Query, Rejected, Removed
+from refinery.pipelines.corpus.trace.trace_documents import trace
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.run.phases import remove_work
 from refinery.pipelines.run.publish import check_removals
-from refinery.pipelines.tracing.answers import Kept, Passed, Query, Rejected, Removed
-from refinery.pipelines.tracing.trace_documents import trace
-from refinery.pipelines.verify.verify import verify
 from tests.corpus_factory import tokenizer_json
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.sampling import one_commit_in_four

@@ -12,10 +12,10 @@ import pytest
 
 from refinery.loader.format.manifest import Manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
-from refinery.pipelines.verify.verify import verify
 from tests.corpus_factory import tokenizer_json
 from tests.fork_server import ForkServer
 from tests.pipelines.inputs import corpus_bytes, run

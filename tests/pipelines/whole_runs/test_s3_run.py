@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from refinery.loader import TokenStream
-from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.s3_client import forget_clients
 from refinery.pipelines.run.at_work import LEASE

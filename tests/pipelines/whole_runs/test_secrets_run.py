@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.loader.corpus.corpus import Corpus
-from refinery.pipelines.tracing.answers import Query, Rejected, Trace
-from refinery.pipelines.tracing.trace_documents import trace
-from refinery.pipelines.tracing.trace_text import text_lines
+from refinery.loader.read.corpus import Corpus
+from refinery.pipelines.corpus.trace.answers import Query, Rejected, Trace
+from refinery.pipelines.corpus.trace.trace_documents import trace
+from refinery.pipelines.corpus.trace.trace_text import text_lines
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import OFF, folder_files, make_small_inputs

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from refinery.loader.corpus.corpus import Corpus
+from refinery.loader.read.corpus import Corpus
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
-from refinery.pipelines.verify.verify import verify
 from refinery.transforms.dedup.cut_substrings import SubstringParams
 from tests.pipelines.whole_runs import cutting_runs
 from tests.pipelines.whole_runs.cutting_runs import cutting_recipe, refine

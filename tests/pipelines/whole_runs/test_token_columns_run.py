@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader import PackedStream
-from refinery.loader.corpus.corpus import Corpus
 from refinery.loader.format.packed import CHUNK_KINDS, STRUCTURE
+from refinery.loader.read.corpus import Corpus
+from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
-from refinery.pipelines.verify.verify import verify
 from refinery.transforms.tokenize.chunk_notes import read_chunks
 from refinery.transforms.tokenize.encode import check_tokenizer
 from tests.corpus_factory import tokenizer_json

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from refinery.pipelines.tracing.answers import Query, Removed
-from refinery.pipelines.tracing.trace_documents import trace
-from refinery.pipelines.verify.verify import verify
+from refinery.pipelines.corpus.trace.answers import Query, Removed
+from refinery.pipelines.corpus.trace.trace_documents import trace
+from refinery.pipelines.corpus.verify.verify import verify
 from tests.corpus_factory import tokenizer_json
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.small_runs import OFF

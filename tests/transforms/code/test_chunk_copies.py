@@ -14,18 +14,18 @@ from refinery.pipelines.recipe.params import fingerprint
 from refinery.pipelines.recipe.recipe import recipe_class
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams, cut_chunk_copies, cut_constructs
 from refinery.transforms.dedup.chunk_copies.hashes import VALUES, compared_hashes, hash_constructs
 from refinery.transforms.dedup.cut_substrings import SPAN_CUTS, SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
+from refinery.transforms.dedup.records.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import (
     SignatureParams,
     compute_signatures,
     shingle_hashes,
     signature_table,
 )
-from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.write.documents import documents_table
 from refinery.transforms.write.kept_documents import PartPair, read_kept_documents
 from tests.beam import make_document, run_and_collect

@@ -29,11 +29,11 @@ from refinery.transforms.filter.labels import LABELS
 from refinery.transforms.filter.language import LANGUAGE
 from refinery.transforms.filter.perplexity import PERPLEXITY
 from refinery.transforms.filter.quality import QUALITY
+from refinery.transforms.filter.rules.keep import KEEP
 from refinery.transforms.filter.toxicity import TOXICITY
 from refinery.transforms.filter.url import URL
 from refinery.transforms.rights.opt_out import OPT_OUT
 from refinery.transforms.rights.page_license import PAGE_LICENSE
-from refinery.transforms.rules.keep import KEEP
 from refinery.transforms.tokenize.encode import ENCODE
 from tests.beam import make_document, run_and_collect
 from tests.transforms.filter.fasttext_files import train_labelled

@@ -13,10 +13,10 @@ from refinery.loader.format.funnel import check_funnel
 from refinery.pipelines.run.funnel import build_funnel, funnel_table
 from refinery.transforms.core.answers import Answer, Damaged, Skipped
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
+from refinery.transforms.core.job.report import merge_records
 from refinery.transforms.core.per_document import PerDocument, PerFile
 from refinery.transforms.core.rejects import RejectParams
-from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.job.report import merge_records
 from tests.beam import make_document, merge_side_outputs, run_and_collect
 
 ALL = RejectParams(rate=1.0)

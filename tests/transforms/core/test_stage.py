@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop, document_id
+from refinery.transforms.core.job.report import merge_records
 from refinery.transforms.core.params import Count, Params, Share
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.job.report import merge_records
 from tests.beam import make_document, merge_side_outputs, run_and_collect
 from tests.sampling import examples
 

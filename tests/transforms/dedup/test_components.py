@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refinery.transforms.core.job.report import merge_records
 from refinery.transforms.dedup.components.contraction import rounds_for
 from refinery.transforms.dedup.components.find import (
     FindComponents,
@@ -26,9 +27,8 @@ from refinery.transforms.dedup.components.forest import (
     join_forests,
     links_of,
 )
-from refinery.transforms.job.report import merge_records
-from refinery.transforms.records import record_batch
-from refinery.transforms.records.record_batch import (
+from refinery.transforms.dedup.records import record_batch
+from refinery.transforms.dedup.records.record_batch import (
     BATCH_BYTES,
     LABEL,
     LABELS,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from refinery.transforms.core.spill import sorted_rows
 from refinery.transforms.dedup.components import contraction
 from refinery.transforms.dedup.components.contraction import (
     FACT,
@@ -26,7 +27,7 @@ from refinery.transforms.dedup.components.contraction import (
 )
 from refinery.transforms.dedup.components.forest import dense
 from refinery.transforms.dedup.components.links import NEIGHBOUR, both_ways, pair, scramble, unscramble
-from refinery.transforms.records.record_batch import (
+from refinery.transforms.dedup.records.record_batch import (
     CHILDREN,
     FACTS,
     JOINED,
@@ -36,7 +37,6 @@ from refinery.transforms.records.record_batch import (
     form_batches,
     gather,
 )
-from refinery.transforms.spill import sorted_rows
 from tests.beam import run_and_collect
 from tests.sampling import examples, sampled
 from tests.transforms.dedup.test_components import EDGES, labels_in, labels_of, plain_union_find, table

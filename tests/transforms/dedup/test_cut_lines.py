@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.dedup.cut_lines import (
     CUT_LINES,
@@ -19,7 +20,6 @@ from refinery.transforms.dedup.cut_lines import (
     cut_text,
     list_values,
 )
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from tests.beam import make_document, run_and_collect
 
 

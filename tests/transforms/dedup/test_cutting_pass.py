@@ -25,11 +25,11 @@ from refinery.transforms.dedup.cutting_pass import (
     HashedColumn,
     check_together,
 )
+from refinery.transforms.dedup.records.record_batch import CUT, REMOVALS, SPAN, cut
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import SignatureParams, no_key, signature_table
 from refinery.transforms.dedup.stages import URL_DUPLICATES
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA, cut_column, verdicts_schema
-from refinery.transforms.records.record_batch import CUT, REMOVALS, SPAN, cut
 from tests.beam import make_document
 
 SIGNATURE = SignatureParams()

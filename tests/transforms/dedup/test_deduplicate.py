@@ -10,8 +10,8 @@ from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams
+from refinery.transforms.dedup.records.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
-from refinery.transforms.records.rank import RankParams, rank_key
 from tests.beam import make_document, run_and_collect
 from tests.sampling import one_commit_in_four
 from tests.transforms.dedup_oracle import (

@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.dedup.exact_duplicates import exact_removals, first_copies, keep_first
-from refinery.transforms.dedup.reference_corpora import REFERENCE_ID, Parts
-from refinery.transforms.dedup.verdicts import settle_scopes
-from refinery.transforms.records.record_batch import (
+from refinery.transforms.dedup.records.record_batch import (
     COPIES,
     COPY,
     CORPUS,
@@ -26,6 +24,8 @@ from refinery.transforms.records.record_batch import (
     gather,
     part_of,
 )
+from refinery.transforms.dedup.reference_corpora import REFERENCE_ID, Parts
+from refinery.transforms.dedup.verdicts import settle_scopes
 from tests.sampling import examples
 
 # Few different ids, of which some share their first 8 bytes; few different ranks.

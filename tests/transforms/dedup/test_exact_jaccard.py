@@ -21,10 +21,7 @@ from refinery.transforms.dedup import propose_chunks
 from refinery.transforms.dedup.exact_jaccard import VerifyExactly, documents_url, settle_batches, shingle_batches
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
 from refinery.transforms.dedup.propose_chunks import PROPOSAL, propose_batches
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, shingle_set, signature_table
-from refinery.transforms.dedup.verify_similarity import member_batches
-from refinery.transforms.records.record_batch import (
+from refinery.transforms.dedup.records.record_batch import (
     BATCH_BYTES,
     COPIES,
     COPY,
@@ -41,6 +38,9 @@ from refinery.transforms.records.record_batch import (
     gather,
     header,
 )
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, shingle_set, signature_table
+from refinery.transforms.dedup.verify_similarity import member_batches
 from refinery.transforms.write.documents import documents_table
 from tests.sampling import examples
 

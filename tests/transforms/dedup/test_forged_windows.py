@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from refinery.transforms.core.document import Document
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
 from refinery.transforms.core.resources import key_id
 from refinery.transforms.dedup.cut_lines import hash_lines, word_counts
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
@@ -17,7 +18,6 @@ from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, Writ
 from refinery.transforms.dedup.line_duplicates import mix_sources
 from refinery.transforms.dedup.signatures import SignatureParams, run_key, word_key
 from refinery.transforms.dedup.substring_hashes import GRAM, SPAN_WORDS, hash_windows, window_key
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from tests.beam import make_document, run_and_collect
 from tests.sampling import ALL
 from tests.transforms.cutting_parts import SIGNATURE, SOURCES, write_parts

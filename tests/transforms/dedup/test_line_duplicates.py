@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup import line_duplicates
 from refinery.transforms.dedup.cut_lines import LINE_CUTS, LineParams, cut_text, hash_lines
 from refinery.transforms.dedup.cut_lines import LINES as CUT_STAGE
@@ -25,10 +26,8 @@ from refinery.transforms.dedup.line_duplicates import (
     line_batches,
     sum_by_hash,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.records.rank import RankParams
-from refinery.transforms.records.record_batch import (
+from refinery.transforms.dedup.records.rank import RankParams
+from refinery.transforms.dedup.records.record_batch import (
     CUT,
     CUTS,
     LINES,
@@ -39,6 +38,7 @@ from refinery.transforms.records.record_batch import (
     gather,
     header,
 )
+from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
 from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.kept_documents import PartPair, write_pairs

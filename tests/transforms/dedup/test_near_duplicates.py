@@ -17,9 +17,7 @@ from refinery.transforms.dedup.near_duplicates import (
     sketch_bytes,
     sketches,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.native import clusters
-from refinery.transforms.records.record_batch import (
+from refinery.transforms.dedup.records.record_batch import (
     BANDS,
     CANDIDATE,
     CANDIDATES,
@@ -31,6 +29,8 @@ from refinery.transforms.records.record_batch import (
     form_batches,
     gather,
 )
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.native import clusters
 from tests.sampling import examples
 
 

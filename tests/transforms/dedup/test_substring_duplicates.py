@@ -10,11 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup import line_duplicates, substring_duplicates
 from refinery.transforms.dedup.cut_lines import LINES as CUT_LINES_STAGE
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
+from refinery.transforms.dedup.records.rank import RankParams, rank_key
+from refinery.transforms.dedup.records.record_batch import (
+    BATCH_BYTES,
+    SPAN,
+    SPANS,
+    Batch,
+    form_batches,
+    gather,
+    header,
+)
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, no_key
 from refinery.transforms.dedup.substring_duplicates import (
@@ -25,17 +36,6 @@ from refinery.transforms.dedup.substring_duplicates import (
     span_batches,
     unpack_runs,
     window_batches,
-)
-from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.records.rank import RankParams, rank_key
-from refinery.transforms.records.record_batch import (
-    BATCH_BYTES,
-    SPAN,
-    SPANS,
-    Batch,
-    form_batches,
-    gather,
-    header,
 )
 from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
 from refinery.transforms.write.kept_documents import PartPair, write_pairs

@@ -12,9 +12,7 @@ import pytest
 from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.deduplicate import DedupParams
 from refinery.transforms.dedup.exact_duplicates import capture_batches, capture_removals, choose_captures
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.stages import UrlDupParams
-from refinery.transforms.records.record_batch import (
+from refinery.transforms.dedup.records.record_batch import (
     CAPTURE,
     CAPTURES,
     CHOICE,
@@ -25,6 +23,8 @@ from refinery.transforms.records.record_batch import (
     gather,
     header,
 )
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.stages import UrlDupParams
 from tests.beam import make_document
 from tests.sampling import one_commit_in_four, sampled
 from tests.transforms.dedup_oracle import (

@@ -4,10 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
-from refinery.transforms.native import clusters
-from refinery.transforms.records.record_batch import (
+from refinery.transforms.dedup.records.record_batch import (
     COPIES,
     COPY,
     CORPUS,
@@ -21,6 +18,9 @@ from refinery.transforms.records.record_batch import (
     gather,
     part_of,
 )
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
+from refinery.transforms.native import clusters
 from tests.sampling import examples
 
 PERMUTATIONS = 20

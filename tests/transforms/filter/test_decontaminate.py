@@ -13,6 +13,7 @@ from refinery.loader.format.funnel import check_funnel
 from refinery.pipelines.run.funnel import build_funnel
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.job.report import merge_records
 from refinery.transforms.filter.decontaminate import (
     DECONTAMINATE,
     MAX_WORD,
@@ -22,7 +23,6 @@ from refinery.transforms.filter.decontaminate import (
     judge_contamination,
     load_benchmarks,
 )
-from refinery.transforms.job.report import merge_records
 from tests.beam import make_document, merge_side_outputs, run_and_collect
 
 QUESTION = (

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from refinery.transforms.filter.pii_types.lazy_pattern import LazyPattern
-from refinery.transforms.filter.pii_types.scan import Hints, compile_bytes
+from refinery.transforms.redaction.pii_types.lazy_pattern import LazyPattern
+from refinery.transforms.redaction.pii_types.scan import Hints, compile_bytes
 
 
 def test_it_is_compiled_once_and_not_before() -> None:

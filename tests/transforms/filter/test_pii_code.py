@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import Document, Drop, FailClosed
 from refinery.transforms.filter import pii, secrets_stage
 from refinery.transforms.filter.pii import PII, PiiParams, find_pii, redact_pii
-from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms
 from refinery.transforms.filter.secrets_stage import SECRETS, SecretsParams, find_secrets, redact_secrets
+from refinery.transforms.redaction.pii_types.pseudonyms import Pseudonyms
 from tests.beam import make_document, run_and_collect
 from tests.sampling import examples
 

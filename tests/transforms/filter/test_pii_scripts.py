@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from benchmarks.made_personal import CLEAN, SCRIPTS, in_script, luhn_number, made_personal
 from refinery.transforms.core.document import Document
 from refinery.transforms.filter.pii import PiiParams, find_pii, redact_pii
-from refinery.transforms.filter.pii_types.cues import PHONE, PHONE_ASCII, PHONE_UNSPACED
-from refinery.transforms.filter.pii_types.folding import fold
-from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms
+from refinery.transforms.redaction.pii_types.cues import PHONE, PHONE_ASCII, PHONE_UNSPACED
+from refinery.transforms.redaction.pii_types.folding import fold
+from refinery.transforms.redaction.pii_types.pseudonyms import Pseudonyms
 from tests.beam import make_document
 
 PARAMS = PiiParams()

@@ -15,8 +15,8 @@ from refinery.transforms.filter.pii import (
     load_pseudonyms,
     redact_pii,
 )
-from refinery.transforms.filter.pii_types import checks
-from refinery.transforms.filter.pii_types.pseudonyms import canonical
+from refinery.transforms.redaction.pii_types import checks
+from refinery.transforms.redaction.pii_types.pseudonyms import canonical
 from tests.beam import make_document
 
 FOUND: list[tuple[Kind, str, str]] = [

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from benchmarks.made_secrets import ALNUM, CLEAN, HEX, PLAIN, WORD, Forms, made_secrets
 from refinery.transforms.core.document import Document
-from refinery.transforms.filter.secret_types.accounts import decode_base58check, has_stellar_checksum, is_wallet_key
-from refinery.transforms.filter.secret_types.rules import is_jwk, is_mixed
 from refinery.transforms.filter.secrets_stage import SecretsParams, find_secrets, redact_secrets
+from refinery.transforms.redaction.secret_types.accounts import decode_base58check, has_stellar_checksum, is_wallet_key
+from refinery.transforms.redaction.secret_types.rules import is_jwk, is_mixed
 from tests.beam import make_document
 
 PARAMS = SecretsParams()

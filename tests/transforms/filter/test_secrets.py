@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
-from refinery.transforms.filter.secret_types.rules import Token, has_github_checksum
-from refinery.transforms.filter.secret_types.tokens import PATTERNS, TOKENS, WHICH
 from refinery.transforms.filter.secrets_stage import RULES, SECRETS, SecretsParams, find_secrets, redact_secrets
+from refinery.transforms.redaction.secret_types.rules import Token, has_github_checksum
+from refinery.transforms.redaction.secret_types.tokens import PATTERNS, TOKENS, WHICH
 from tests.beam import make_document, run_and_collect
 from tests.sampling import sampled, scaled
 

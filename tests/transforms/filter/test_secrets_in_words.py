@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from benchmarks.made_secrets import PASSWORDS
 from refinery.transforms.core.document import Document
-from refinery.transforms.filter.secret_types import commands, sentences
-from refinery.transforms.filter.secret_types.identifiers import is_of_words, is_wordy
-from refinery.transforms.filter.secret_types.languages import PASSWORD_WORDS, PASSWORD_WORDS_UNSPACED
 from refinery.transforms.filter.secrets_stage import SecretsParams, find_secrets, redact_secrets
+from refinery.transforms.redaction.secret_types import commands, sentences
+from refinery.transforms.redaction.secret_types.identifiers import is_of_words, is_wordy
+from refinery.transforms.redaction.secret_types.languages import PASSWORD_WORDS, PASSWORD_WORDS_UNSPACED
 from tests.beam import make_document
 
 PARAMS = SecretsParams()

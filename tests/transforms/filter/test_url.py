@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.address.host import host_of
+from refinery.transforms.core.address.host import host_of
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.filter.url import URL, UrlParams, judge_url, load_rules, registered_domain
 from tests.beam import make_document, run_and_collect

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from refinery.transforms.dedup.exact_jaccard import PIECE, pack_pieces, pieces_of, unpack_sets
 from refinery.transforms.dedup.propose_chunks import PROPOSAL
+from refinery.transforms.dedup.records.record_batch import BATCH_BYTES
 from refinery.transforms.native import jaccard
-from refinery.transforms.records.record_batch import BATCH_BYTES
 from tests.sampling import examples
 
 

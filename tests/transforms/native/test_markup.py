@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refinery.transforms.extract.page_rights import open_elements, page_declarations
 from refinery.transforms.native import markup
-from refinery.transforms.page_rights import open_elements, page_declarations
 from tests.transforms.rights.rights_files import PAGES
 
 HIDING = re.compile(rb"<!--|<(script|style|template|noscript)[\s>/]", re.IGNORECASE)

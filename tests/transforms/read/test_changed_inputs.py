@@ -8,7 +8,7 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
-from refinery.transforms.input_sums.file_read import FileRead, sums_of
+from refinery.transforms.core.input_sums.file_read import FileRead, sums_of
 from refinery.transforms.read.plan import LimitParams, ReadTask, SourceParams, plan_sources
 from refinery.transforms.read.sources import InputChanged, read_file
 from tests.transforms.read_fixtures import COMPRESSORS, arc_record, http, page

@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 from refinery.loader.errors import FormatError
-from refinery.loader.parquet.pages import MAX_ITEMS, read_footer, read_header
+from refinery.loader.format.parquet.pages import MAX_ITEMS, read_footer, read_header
 from refinery.transforms.core.answers import Damaged
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read import byte_source, members

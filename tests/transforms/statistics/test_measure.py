@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from refinery.pipelines.lanes.web import LANE
+from refinery.transforms.core.exchange.records import side_output_record
+from refinery.transforms.core.job.report import merge_records
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Stage
-from refinery.transforms.exchange.records import side_output_record
-from refinery.transforms.job.report import merge_records
 from refinery.transforms.statistics import measure_texts
 from refinery.transforms.statistics.measure import KIND, MergeStatistics
 from refinery.transforms.statistics.measure_texts import MeasureTexts

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from refinery.transforms.job.task_list import read_task_list
+from refinery.transforms.core.job.task_list import read_task_list
 from refinery.transforms.write.deal_kept_documents import list_groups, read_group
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from tests.transforms.write.test_removals import make_rows, write_parts

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import Table
 
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
+from refinery.transforms.core.job.report import REJECT_SCHEMA, merge_records, write_part
 from refinery.transforms.core.part_errors import UnreadablePart
-from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.job.report import REJECT_SCHEMA, merge_records, write_part
-from refinery.transforms.spill.sorted_tables import sort_rows
+from refinery.transforms.core.spill.sorted_tables import sort_rows
 from refinery.transforms.write import records as module
 from refinery.transforms.write.records import (
     KIND,

@@ -13,12 +13,12 @@ import pytest
 
 from refinery.loader.format.removals import REASONS, REMOVALS_SCHEMA, removals_file, removals_name
 from refinery.loader.storage.store import StorageConflict
+from refinery.transforms.core.exchange.side_outputs import take_side_outputs
+from refinery.transforms.core.job.report import merge_records, write_part
+from refinery.transforms.core.job.task_list import read_task_list
+from refinery.transforms.core.spill import sorted_tables
+from refinery.transforms.dedup.records import record_batch
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
-from refinery.transforms.exchange.side_outputs import take_side_outputs
-from refinery.transforms.job.report import merge_records, write_part
-from refinery.transforms.job.task_list import read_task_list
-from refinery.transforms.records import record_batch
-from refinery.transforms.spill import sorted_tables
 from refinery.transforms.write import removals as module
 from refinery.transforms.write import table_batches
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA

@@ -1,0 +1,138 @@
+"""`TokenStream(packing="best_fit")`: from the documents' lengths to domains of rows, before a stream begins."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from refinery.loader.arguments import flag, of_kind, whole
+from refinery.loader.format.indexed import Index
+from refinery.loader.order.subset import rows_of_domains
+from refinery.loader.packing.best_fit_domain import BestFitDomain
+from refinery.loader.packing.row_file import kept_table
+from refinery.loader.packing.row_table import NOISE, RowTable, make_table
+from refinery.loader.read.remote.blocks import RemoteParams
+from refinery.loader.read.remote.cache import default_folder
+from refinery.loader.read.samples import DocumentStarts, Domain
+from refinery.loader.storage.fetch import Stop
+from refinery.loader.view.opened import OpenedCorpus
+
+BEST_FIT = "best_fit"
+KEPT = 1 << 20  # documents from which on a table is kept on disk: packing fewer takes less than a second
+AHEAD = 8  # indexes of a remote corpus that are read at once
+_ROWS = 512  # of a block at least: 99.7 % of their places are filled
+
+_log = logging.getLogger("refinery.loader")
+
+
+@dataclass(frozen=True)
+class BestFitParams:
+    """How documents are packed into rows by best fit.
+
+    block: tokens whose documents are packed together; None: 2^20, more where that is less than 512 rows. folder: where
+    the table of a corpus of a million documents and more is kept between starts, on a local disk; None for `packing` in
+    the cache of RemoteParams, by default in the user's cache folder. repack: pack anew in each epoch, so that documents
+    meet others; False: every epoch has the rows of best fit decreasing, and the same neighbours.
+    """
+
+    block: int | None = None
+    folder: Path | None = None
+    repack: bool = True
+
+    def __post_init__(self) -> None:
+        if self.block is not None:
+            object.__setattr__(self, "block", whole("block", self.block, 1, 2**40))
+        of_kind("folder", self.folder, Path)
+        flag("repack", self.repack)
+
+
+def default_block(length: int) -> int:
+    """BestFitParams.block for rows of `length`, where it is left open."""
+    return max(1 << 20, _ROWS * length)
+
+
+class Packing:
+    """Packs the domains of a stream, once; `identity` is what its states say of that. length: places of a row.
+
+    Raises ValueError for what cannot be packed.
+    """
+
+    def __init__(self, params: BestFitParams, opened: OpenedCorpus, length: int, subset: int | float | None) -> None:
+        if length < 2:
+            raise ValueError(f"sequence_length: {length} given with packing, 2 or more is allowed")
+        if length >= 1 << 24:
+            raise ValueError(f"sequence_length: {length} given with packing, less than 2^24 is allowed")
+        self.block = params.block or default_block(length)
+        self.identity = {"packing": BEST_FIT, "pack_block": self.block} | ({"repack": True} if params.repack else {})
+        self._noise = NOISE if params.repack else 0
+        self._opened, self._length, self._subset, self._folder = opened, length, subset, params.folder
+
+    def of(self, split: str, remote: RemoteParams | None) -> Callable[..., list[Domain]]:
+        """`__call__` for a split; it takes what is left."""
+        return partial(self, split=split, remote=remote)
+
+    def __call__(self, shards: Sequence[Any], *, mixed: bool, split: str, remote: RemoteParams | None) -> list[Domain]:
+        """The split's domains with rows for samples. Cost: reads the index of every shard, unless the table is kept."""
+        inner = self._opened.domains(shards, self._length, mixed)
+        folder = self._folder or (default_folder() if remote is None else remote.folder) / "packing"
+        tables = []
+        for domain in inner:
+            documents = sum(shards[n].documents for n in np.unique(domain.numbers).tolist())
+            if documents < KEPT:
+                tables.append(self._make(domain, shards))
+                continue
+            paths = [self._opened.path(n, shards[n]) for n in domain.numbers.tolist()]
+            key = [self._opened.sha256, split, domain.name, self._length, self.block, self._noise]
+            key += [domain.tokens, paths]
+            tables.append(kept_table(folder, repr(key), lambda domain=domain: self._make(domain, shards)))  # type: ignore[misc]
+        rows = rows_of_domains(self._subset, [table.rows for table in tables])
+        found: list[Domain] = [BestFitDomain(*each, self._noise) for each in zip(inner, tables, rows, strict=True)]
+        places = self._length * sum(domain.samples for domain in found)
+        filled = sum(domain.tokens for domain in found) / max(places, 1)
+        _log.info("packing: %d rows of %d, %.2f %% of their places filled", places // self._length, self._length,
+                  100 * filled)  # fmt: skip
+        return found
+
+    def _make(self, domain: Domain, shards: Sequence[Any]) -> RowTable:
+        load = self._opened.index_loader(shards, Stop())
+        if not self._opened.is_remote:
+            return make_table(domain, DocumentStarts(load), self._length, self.block, self._noise)
+        ahead = _IndexesAhead(load, domain.numbers[np.diff(domain.starts) > 0].tolist())
+        try:
+            return make_table(domain, DocumentStarts(ahead), self._length, self.block, self._noise)
+        finally:
+            ahead.close()
+
+
+class _IndexesAhead:
+    """Loads indexes in the order in which they will be asked for, some ahead."""
+
+    def __init__(self, load: Callable[[int], Index], numbers: Iterable[int]) -> None:
+        self._load, self._coming = load, deque(dict.fromkeys(numbers))
+        self._futures: dict[int, Future[Index]] = {}
+        self._pool = ThreadPoolExecutor(AHEAD, "refinery-indexes")
+
+    def __call__(self, number: int) -> Index:
+        while self._coming and len(self._futures) < AHEAD:
+            following = self._coming.popleft()
+            self._futures[following] = self._pool.submit(self._load, following)
+        future = self._futures.pop(number, None)
+        return self._load(number) if future is None else future.result()
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+def packing_params(given: Any) -> BestFitParams | None:
+    """What TokenStream's `packing` means. Raises ValueError."""
+    if given is None or isinstance(given, BestFitParams):
+        return given
+    if given != BEST_FIT:
+        raise ValueError(f"packing: {given!r:.80} given, {BEST_FIT!r}, BestFitParams or None is allowed")
+    return BestFitParams()

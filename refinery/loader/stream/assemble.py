@@ -1,0 +1,283 @@
+"""Batches from plans: the part of a stream that runs ahead of its caller (refinery.loader.stream.prefetch)."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from refinery.loader.native import rows as kernel
+from refinery.loader.order.arrays import I64, Batch
+from refinery.loader.order.length_stages import LengthStages
+from refinery.loader.order.mixing import RepetitionLimit
+from refinery.loader.order.subdivide import cut, cut_documents
+from refinery.loader.read.samples import DocumentStarts
+from refinery.loader.read.token_source import TokenSource
+from refinery.loader.stream import masks
+from refinery.loader.stream.fill_in_middle import (
+    FillInMiddleParams,
+    epoch_key,
+    fill_in_middle,
+    fill_in_middle_of_text,
+    sample_keys,
+)
+from refinery.loader.stream.lookahead import Lookahead
+from refinery.loader.stream.schedule import MAX_ROWS, Schedule, StepPlan
+
+Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
+
+LABELS = ("shifted", "unshifted")
+
+_FIRST_ROWS = 64  # of the first plan, so that the first batch is ready soon; later plans grow eightfold
+_MASK_STEPS = 64  # steps whose document starts are looked up together
+
+
+class PreparedBatch(NamedTuple):
+    """A finished batch, its position, and the nanoseconds that reading and assembling it took.
+
+    step: number of the step in its plan. batch: None for a plan that has no step of this worker. skip: steps of other
+    workers between this one and this worker's next. padding: places of it.
+    """
+
+    batch: Batch | None
+    plan: StepPlan
+    step: int
+    skip: int
+    read_ns: int = 0
+    assemble_ns: int = 0
+    padding: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchParams:
+    """What a batch consists of. pad_id: padding token. masks: of batches without padding; in batches with padding,
+    labels are always a copy with the ignore index. lengths: of rows, where they change; None for one length.
+    """
+
+    pad_id: int
+    masks: masks.MaskParams
+    fill_in_middle: FillInMiddleParams | None = None
+    codec: Codec | None = None
+    labels: str = "shifted"
+    lengths: LengthStages | None = None
+
+    def __post_init__(self) -> None:
+        if self.labels not in LABELS:
+            raise ValueError(f"labels: {self.labels!r:.80} given, {' or '.join(LABELS)} is allowed")
+
+    @property
+    def needs_documents(self) -> bool:
+        """Whether any array of a batch depends on document boundaries."""
+        asked = self.masks
+        if asked.position_ids or asked.doc_ids or asked.cu_seqlens:
+            return True
+        return asked.ignore_cross_document or asked.ignore_eos or self.fill_in_middle is not None
+
+
+class Assembler(ABC):
+    """Makes a rank's batches from a position on. One worker of several makes every `workers`-th step, after `skip`.
+
+    epochs: number of epochs, None for no end. finish: adds to every batch. Holds no reference to its stream.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        params: BatchParams,
+        *,
+        epochs: int | None,
+        skip: int,
+        workers: int,
+        lookahead: Lookahead | None = None,
+        finish: Callable[[PreparedBatch], PreparedBatch] | None = None,
+    ) -> None:
+        self._schedule, self._params = schedule, params
+        self._epochs, self._skip, self._workers = epochs, skip, workers
+        self._lookahead, self._finish = lookahead, finish
+        self._shape = schedule.batch_size, schedule.domains[0].length + 1
+
+    @abstractmethod
+    def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
+        """The batches of these steps of a plan, in order."""
+
+    def plans(self, epoch: int, position: int) -> Iterator[StepPlan]:
+        """All plans from a position on. Raises RepetitionLimit if the mixture's limit is to be an error."""
+        rows, length, mixture = _FIRST_ROWS, self._schedule.length, self._schedule.mixture
+        while True:
+            if length is not None and position >= length:
+                if mixture is not None:
+                    if mixture.limited_by is not None and mixture.params.on_limit == "error":
+                        raise RepetitionLimit(
+                            f"domain {mixture.limited_by!r}: delivered as often as allowed at position {position}, and "
+                            "the weights ask for more of it; to go on from the last state, give more `repeats`, other "
+                            "weights from there on, or another on_limit"
+                        )
+                    return
+                epoch, position = epoch + 1, 0
+            if self._epochs is not None and epoch >= self._epochs:
+                return
+            plan = self._schedule.plan(epoch, position, rows)
+            yield plan
+            rows, position = min(rows * 8, MAX_ROWS), plan.stop
+
+    def batches(self, epoch: int, position: int) -> Iterator[PreparedBatch]:
+        """Every batch from a position on, in order."""
+        skip, coming = self._skip, self.plans(epoch, position)
+        plan, failure = self._next_plan(coming)
+        while plan is not None:
+            if self._lookahead is not None:
+                self._lookahead.finish(plan)
+            steps = range(skip, len(plan.mine), self._workers)
+            skip = (skip - len(plan.mine)) % self._workers
+            batches = self._batches_of(plan, steps)
+            if self._params.labels == "unshifted":
+                batches = map(_unshifted, batches)
+            if self._finish is not None:
+                batches = map(self._finish, batches)
+            # The first batch is made before the next plan: a cold start waits for it.
+            yield next(batches, None) or PreparedBatch(None, plan, len(plan.mine) - 1, skip)
+            following, failure = self._next_plan(coming)
+            yield from batches
+            plan = following
+        if self._lookahead is not None:
+            self._lookahead.finish(None)
+        if failure is not None:
+            raise failure
+
+    def _next_plan(self, coming: Iterator[StepPlan]) -> tuple[StepPlan | None, RepetitionLimit | None]:
+        """The next plan, announced before the current one is delivered; a limit is returned, to be raised after it."""
+        try:
+            plan = next(coming, None)
+        except RepetitionLimit as limit:
+            return None, limit
+        if plan is not None and self._lookahead is not None:
+            self._lookahead.announce(plan)
+        return plan, None
+
+
+def _unshifted(prepared: PreparedBatch) -> PreparedBatch:
+    """The batch with labels (and loss_mask) for models that shift them: an input's own token where it is predicted.
+
+    Contiguous arrays with memory of their own, int64 [B, S] each.
+    """
+    batch = prepared.batch
+    if batch is None:
+        return prepared
+    moved = {"input_ids": np.array(batch["input_ids"])}
+    for name, first in (("labels", masks.IGNORE), ("loss_mask", False)):
+        if name in batch:
+            moved[name] = np.empty(batch[name].shape, batch[name].dtype)
+            moved[name][:, 0], moved[name][:, 1:] = first, batch[name][:, :-1]
+    return prepared._replace(batch=batch | moved)
+
+
+class TokenAssembler(Assembler):
+    """Batches of samples that are ranges of a domain's tokens."""
+
+    def __init__(
+        self, schedule: Schedule, source: TokenSource, documents: DocumentStarts, params: BatchParams, **how: Any
+    ) -> None:
+        super().__init__(schedule, params, **how)
+        self._source, self._documents = source, documents
+        self._full = np.full(*self._shape)
+        self._padded_masks = replace(params.masks, ignore_labels=True)
+
+    def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
+        pieces, valid_rows = self._pieces_of(plan, steps)
+        rows = self._shape[0]
+        ends: list[int] = np.searchsorted(pieces[:, 0], np.arange(len(plan.mine) + 1) * rows).tolist()
+        is_full: list[bool] = (valid_rows == self._shape[1]).all(axis=1).tolist()
+        documents: list[tuple[I64, I64]] = []
+        between = self._workers - 1
+        read = self._source.read_pieces
+        needs_documents = self._params.needs_documents
+        plain = not (needs_documents or self._params.masks.loss_mask)
+        no_documents = np.empty(0, np.int64), np.zeros(rows, np.int64)
+        for number, i in enumerate(steps):
+            parts = self._parts(plan, i)
+            started = time.perf_counter_ns()
+            tokens = np.empty(self._shape, np.int64)
+            read(pieces[ends[i] : ends[i + 1]], i * rows, tokens)
+            arrived = time.perf_counter_ns()
+            if is_full[i] and plain:
+                inputs, labels = masks.shared(tokens if parts == 1 else cut(tokens, parts))
+                batch: Batch = {"input_ids": inputs, "labels": labels}
+                yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
+                continue
+            valid = self._full if is_full[i] else valid_rows[i]
+            padding = 0 if is_full[i] else kernel.pad(tokens, valid, self._params.pad_id)
+            if needs_documents and not documents:
+                several = steps[number : number + min(_MASK_STEPS, 1 + number)]
+                documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several)
+            batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i, parts)
+            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived, padding)
+
+    def _parts(self, plan: StepPlan, step: int) -> int:
+        """Rows that a sample is delivered as in a step."""
+        stages = self._params.lengths
+        if stages is None:
+            return 1
+        epochs = 0 if self._schedule.mixture is not None else plan.epoch * (self._schedule.length or 0)
+        return stages.parts((epochs + plan.start + step * plan.step) * self._schedule.domains[0].length)
+
+    def _pieces_of(self, plan: StepPlan, steps: range) -> tuple[I64, I64]:
+        """Of the rows of `steps` of a plan, counted over all of its steps: pieces, as Domain.pieces gives them, by row,
+        and how many tokens each row has, int64 [steps of the plan, batch_size]."""
+        domains, samples = plan.rows(plan.domains, 0), plan.rows(plan.samples)
+        asked = np.zeros(samples.shape, np.bool_)
+        asked[steps.start : steps.stop : steps.step] = True
+        valid = np.zeros(samples.shape, np.int64)
+        parts = [np.empty((0, 5), np.int64)]
+        for d, domain in enumerate(self._schedule.domains):
+            its = np.flatnonzero(asked & (domains == d))
+            if not len(its):  # the listing of a domain that is not drawn from is not read
+                continue
+            some = samples.ravel()[its]
+            valid.ravel()[its] = domain.valid(some)
+            found = domain.pieces(some)
+            found[:, 0] = its[found[:, 0]]
+            parts.append(found)
+        if len(parts) == 2:
+            return parts[1], valid
+        pieces = np.concatenate(parts)
+        return pieces[np.argsort(pieces[:, 0], kind="stable")], valid
+
+    def _document_starts(self, pieces: I64, steps: range) -> list[tuple[I64, I64]]:
+        """(starts, counts), as masks.fill takes them, for each of some steps, in reverse order of steps."""
+        rows = self._shape[0]
+        starts, counts = self._documents.inside(pieces, steps[0] * rows, (steps[-1] + 1 - steps[0]) * rows)
+        per_step = counts.reshape(-1, rows)[:: steps.step]  # those between are other workers', without pieces
+        ends = np.cumsum(per_step.sum(axis=1)).tolist()
+        each = [starts[first:stop] for first, stop in pairwise([0, *ends])]
+        return list(zip(each, per_step, strict=True))[::-1]
+
+    def _masked(
+        self,
+        tokens: I64,
+        starts: I64,
+        counts: I64,
+        valid: I64,
+        plan: StepPlan,
+        step: int,
+        parts: int,
+    ) -> Batch:
+        infill = self._params.fill_in_middle
+        if infill is not None:
+            rows = plan.mine[step]
+            keys = [
+                epoch_key(self._schedule.seed, epoch, self._schedule.domains[d].name)
+                for d, epoch in zip(plan.domains[rows].tolist(), plan.epochs[rows].tolist(), strict=True)
+            ]
+            drawn = sample_keys(np.array(keys, np.uint64), np.maximum(plan.samples[rows], 0))
+            if self._params.codec is None:
+                fill_in_middle(tokens, starts, counts, valid, drawn, infill)
+            else:
+                fill_in_middle_of_text(tokens, starts, counts, valid, drawn, infill, *self._params.codec)
+        padded = valid is not self._full
+        if parts > 1:
+            tokens = cut(tokens, parts)
+            starts, counts, valid = cut_documents(starts, counts, valid, tokens.shape[1] - 1, parts)
+        return masks.fill(tokens, starts, counts, valid, self._padded_masks if padded else self._params.masks)

@@ -1,0 +1,50 @@
+"""Batches of packed rows: a sample is a row, so only reading and masks differ from batches of one long sequence."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refinery.loader.stream import masks
+from refinery.loader.stream.assemble import Assembler, BatchParams, PreparedBatch
+from refinery.loader.stream.packed.packed_source import PackedSource
+from refinery.loader.stream.schedule import Schedule, StepPlan
+
+
+class PackedAssembler(Assembler):
+    """Makes a rank's batches of packed rows. Labels at a document's end, and where a row has no loss, are IGNORE."""
+
+    def __init__(self, schedule: Schedule, rows: PackedSource, params: BatchParams, **how: Any) -> None:
+        super().__init__(schedule, params, **how)
+        self._packed = rows
+        self.contents: deque[tuple[int, int, int]] = deque()  # rows, documents, tokens of each batch that was made
+        self._masks = replace(params.masks, ignore_labels=True, ignore_cross_document=True)
+
+    def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
+        length = self._shape[1] - 1
+        domains, samples = plan.rows(plan.domains, 0), plan.rows(plan.samples)
+        files, places = np.full(samples.shape, -1), np.zeros(samples.shape, np.int64)
+        for d, domain in enumerate(self._schedule.domains):
+            mine = (domains == d) & (samples >= 0)
+            which = domain.first_shards(samples[mine])
+            files[mine] = domain.numbers[which]
+            places[mine] = samples[mine] - domain.starts[which] // length
+        for i in steps:
+            started = time.perf_counter_ns()
+            tokens = np.empty(self._shape, np.int64)
+            tokens[files[i] < 0] = self._params.pad_id
+            starts, counts, valid, loss = self._packed.read(files[i].tolist(), places[i].tolist(), tokens)
+            columns = self._packed.read_columns(files[i].tolist(), places[i].tolist())
+            arrived = time.perf_counter_ns()
+            batch = masks.fill(tokens, starts, counts, valid, self._masks)
+            batch.update(columns)
+            if loss is not None:
+                batch["labels"][~loss] = masks.IGNORE
+                if "loss_mask" in batch:
+                    batch["loss_mask"] &= loss
+            self.contents.append((int((valid > 0).sum()), int(counts.sum()), int(valid.sum())))
+            between, padding = self._workers - 1, len(valid) * length - int(valid.sum())
+            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived, padding)

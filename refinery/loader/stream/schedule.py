@@ -1,0 +1,184 @@
+"""Which samples each step delivers, and which of them are this rank's: arithmetic on positions, planned in chunks.
+
+A step covers world_size x batch_size positions of the global order. How its rows are assigned to ranks does not change
+the order; the assignment is chosen so that a rank, or the ranks of a host, read from few lanes and thereby few blocks.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from refinery.loader.order.arrays import I64
+from refinery.loader.order.mixing import Mixture
+from refinery.loader.order.order import GOLDEN, Order, OrderParams, coprime, expected_neighbours, mix
+from refinery.loader.read.samples import Domain
+
+MAX_POSITIONS = 1 << 16  # of all ranks in a plan: about 10 ms of arithmetic
+MAX_ROWS = 1 << 13  # of this rank in a plan
+POOR = 0.05  # share of neighbours within 1,024 positions from which a shuffle is worth a warning
+
+_log = logging.getLogger("refinery.loader")
+
+
+def rows_of_rank(rank: int, world_size: int, batch_size: int, lanes: int) -> I64:
+    """int64 [batch_size]: this rank's rows of a step, of world_size x batch_size in total.
+
+    Row j draws from lane j mod C, up to a rotation. With R <= C ranks, rank r takes the rows j = r mod R: C / R lanes
+    of its own if R divides C. With R > C and C dividing R, R / C neighbouring ranks share a lane.
+
+    >>> rows_of_rank(1, 4, 3, 8)
+    array([1, 5, 9])
+    >>> [rows_of_rank(rank, 4, 2, 2).tolist() for rank in range(4)]
+    [[0, 4], [2, 6], [1, 5], [3, 7]]
+    """
+    first = rank
+    if world_size > lanes and world_size % lanes == 0:
+        sharing = world_size // lanes
+        first = rank // sharing + lanes * (rank % sharing)
+    return first + world_size * np.arange(batch_size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepPlan:
+    """Some consecutive steps of one epoch.
+
+    epoch, start, stop: positions [start, stop). step: positions of a step; the last one may have fewer.
+    domains, epochs, samples: of every position, int64 [stop - start], in order of delivery.
+    mine: int64 [steps, batch_size], this rank's rows as indices into those; -1 for an empty row.
+    places: of every position, its place in the order of its domain's epoch.
+    reached: of each domain, its epochs and samples before `start`, as epoch x samples + place.
+    """
+
+    epoch: int
+    start: int
+    stop: int
+    step: int
+    domains: I64
+    epochs: I64
+    samples: I64
+    places: I64
+    mine: I64
+    reached: I64
+
+    def rows(self, values: I64, empty: int = -1) -> I64:
+        """int64 [steps, batch_size]: one of the arrays above for this rank's rows, with `empty` in empty rows."""
+        found = values[self.mine]
+        found[self.mine < 0] = empty
+        return found
+
+
+class Schedule:
+    """The global order of a stream, and one rank's part of it.
+
+    domains: those of the mixture, or a single one for the whole split. Raises ValueError if there are no tokens.
+    """
+
+    def __init__(
+        self,
+        domains: Sequence[Domain],
+        mixture: Mixture | None,
+        *,
+        order: OrderParams,
+        seed: int,
+        rank: int,
+        world_size: int,
+        batch_size: int,
+    ) -> None:
+        if not sum(domain.samples for domain in domains):
+            raise ValueError("split: one without tokens given, one with tokens is allowed")
+        self.domains, self.mixture = list(domains), mixture
+        self.params, self.seed = order, seed
+        self.rank, self.batch_size, self.step = rank, batch_size, world_size * batch_size
+        self.length = domains[0].samples if mixture is None else mixture.end  # positions of an epoch
+        self._rows = rows_of_rank(rank, world_size, batch_size, order.lanes)
+        self._warn_of_poor_windows()
+        self.order = lru_cache(maxsize=4 * len(self.domains))(self._order)
+
+    def _warn_of_poor_windows(self) -> None:
+        for domain in self.domains:
+            if domain.samples > 1:
+                block = self.params.block or domain.block
+                share = expected_neighbours(domain.samples, block, self.params.lanes, self.params.window)
+                if share > POOR and share > 2 * min(1.0, 2048 / domain.samples):
+                    _log.warning(
+                        "shuffle of %s: %.1f %% of its samples have the next one within 1,024 positions (by chance "
+                        "%.1f %%); OrderParams(block=1) or a larger window makes it better",
+                        domain.name or "the split", 100 * share, 204_800 / domain.samples,
+                    )  # fmt: skip
+
+    def _order(self, domain: int, epoch: int) -> Order:
+        which = self.domains[domain]
+        return Order(
+            which.samples,
+            seed=self.seed,
+            epoch=epoch,
+            domain=which.name,
+            block=self.params.block or which.block,
+            lanes=self.params.lanes,
+            window=self.params.window,
+        )
+
+    def reached(self, epoch: int, position: int) -> I64:
+        """int64 [domains]: samples of each domain before this position, in all epochs."""
+        if self.mixture is None:
+            return np.array([epoch * self.domains[0].samples + position], np.int64)
+        return self.mixture.counts(position)
+
+    def samples(self, epoch: int, start: int, stop: int) -> tuple[I64, I64, I64, I64]:
+        """(domains, epochs, samples, places) of positions [start, stop) of an epoch, int64 [stop - start] each."""
+        if self.mixture is None:
+            places = np.arange(start, stop)
+            samples = self.order(0, epoch)[places] + self.domains[0].first_of(epoch)
+            return np.zeros(len(places), np.int64), np.full(len(places), epoch, np.int64), samples, places
+        named, k = self.mixture.locate(start, stop)
+        domains = named.astype(np.int64)
+        sizes = np.array([max(domain.samples, 1) for domain in self.domains], np.int64)[domains]
+        epochs = k // sizes
+        places = k - epochs * sizes
+        samples = np.empty(len(places), np.int64)
+        for d in np.unique(domains).tolist():
+            for e in np.unique(epochs[domains == d]).tolist():
+                mine = (domains == d) & (epochs == e)
+                samples[mine] = self.order(d, e)[places[mine]] + self.domains[d].first_of(e)
+        return domains, epochs, samples, places
+
+    def plan(self, epoch: int, start: int, rows: int = MAX_ROWS) -> StepPlan:
+        """The next steps from a position on: as many as give this rank `rows` rows, at most up to the epoch's end."""
+        steps = max(1, min(rows // self.batch_size, MAX_POSITIONS // self.step))
+        stop = start + steps * self.step
+        if self.length is not None and self.length < stop:
+            stop = self.length
+            steps = -(-(stop - start) // self.step)
+        found = self.samples(epoch, start, stop)
+        if self.mixture is None:
+            mine = np.arange(steps)[:, None] * self.step + self._rows
+            mine[mine >= stop - start] = -1
+        else:
+            mine = self._dealt(found[0], found[3], start, steps)
+        return StepPlan(epoch, start, stop, self.step, *found, mine, self.reached(epoch, start))
+
+    def _dealt(self, domains: I64, places: I64, start: int, steps: int) -> I64:
+        """This rank's rows of a mixed stream, as StepPlan.mine.
+
+        Domains advance at different speeds, so rows of a step have no fixed lanes. Each step's rows are sorted by lane
+        and split evenly between the ranks, neighbouring lanes far apart, since a domain's rows in a step are from
+        neighbouring lanes. This way two or three hosts read a window if a step has at least as many rows as there are
+        lanes. With MixParams.even the rows of each domain are dealt one by one instead, from a rank on that is chance.
+        """
+        ranks, lanes, even = self.step // self.batch_size, self.params.lanes, self.mixture.params.even  # type: ignore[union-attr]
+        key = np.full(steps * self.step, max(lanes, len(self.domains)), np.int64)  # empty rows come last
+        key[: len(places)] = domains if even else places % lanes * coprime(round(lanes * GOLDEN), lanes) % lanes
+        in_order = np.argsort(key.reshape(steps, self.step), axis=1, kind="stable")
+        if even:
+            turn = mix(np.arange(steps, dtype=np.uint64) + np.uint64(start // self.step)) % np.uint64(ranks)
+            turn = turn.astype(np.int64)  # by chance: the same number of rows in every step would favour some ranks
+            dealt = (self.rank - turn)[:, None] % ranks + ranks * np.arange(self.batch_size)
+            mine = np.sort(np.take_along_axis(in_order, dealt, axis=1), axis=1)
+        else:
+            mine = np.sort(in_order[:, self.rank * self.batch_size : (self.rank + 1) * self.batch_size], axis=1)
+        mine = mine + np.arange(steps)[:, None] * self.step
+        mine[mine >= len(places)] = -1
+        return mine

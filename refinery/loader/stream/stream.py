@@ -1,0 +1,373 @@
+"""A corpus as batches for training: every token once per epoch, in an order that only the seed decides, resumable.
+
+    stream = TokenStream("gs://bucket/corpus", sequence_length=4096, batch_size=8, seed=1)
+    for batch in stream:
+        loss = step(batch["input_ids"], batch["labels"])      # int64 [8, 4096] each
+        state = stream.state_dict()                           # JSON-able, at most 1 KiB
+
+The order is computed, not stored (refinery.loader.order.order, refinery.loader.order.mixing): the state is a
+position, and a stream resumed with another number of ranks, workers or rows delivers exactly the tokens that come next.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from refinery.loader.arguments import MOST, flag, of_kind, whole
+from refinery.loader.format.manifest import SPLITS
+from refinery.loader.order.length_stages import LengthStage, length_stages
+from refinery.loader.order.mix_params import MixParams, MixStage
+from refinery.loader.order.order import ORDER_VERSION, OrderParams
+from refinery.loader.order.subset import check_subset
+from refinery.loader.packing.best_fit_domain import PieceStarts
+from refinery.loader.packing.packing import BestFitParams, Packing, packing_params
+from refinery.loader.read.remote.blocks import RemoteParams
+from refinery.loader.read.samples import DocumentStarts, Domain
+from refinery.loader.read.versions.versions import NotDelivered, Version, Versions
+from refinery.loader.storage.fetch import Stop
+from refinery.loader.storage.open_store import open_with
+from refinery.loader.storage.store import Store
+from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
+from refinery.loader.stream.delivered import DeliveredBatches
+from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
+from refinery.loader.stream.lookahead import Lookahead, live_ranges
+from refinery.loader.stream.loops import Arranger
+from refinery.loader.stream.masks import MaskParams
+from refinery.loader.stream.prefetch import Prefetcher
+from refinery.loader.stream.state import (
+    STATE_VERSION,
+    StateError,
+    check_identity,
+    check_unchanged,
+    checksum,
+    code_version,
+    digests_in,
+    place_in,
+    with_block,
+)
+from refinery.loader.view.open_readable import open_readable
+from refinery.loader.view.opened_view import OpenedView
+from refinery.loader.view.past_view import PastView, ViewVersions
+
+
+class TokenStream(DeliveredBatches):
+    """Batches of one rank: an iterator over dicts of numpy arrays of one shape, B = batch_size rows of
+    S = sequence_length tokens.
+
+    input_ids     int64 [B, S]
+    labels        int64 [B, S]; -100, the ignore index, in padding, at the domain's last token, and where
+                  ignore_cross_document or ignore_eos apply. In batches without any of these it shares memory with
+                  input_ids, shifted by one, and both are read-only: write to a copy
+    loss_mask, position_ids, doc_ids, cu_seqlens (with max_seqlen): on request, see refinery.loader.stream.masks
+    domain_ids    int32 [B], on request: each row's place in `domain_names`; sample_ids int64 [B]: what `locate` takes
+
+    With labels="unshifted", for models that shift them, as those of transformers do: a label is the input of its own
+    place; -100 where that token is not to be predicted, and at each row's first. loss_mask is then of these labels.
+
+    loop: what a `for` loop delivers. "continue": what is left of all epochs, from where the last loop ended; "epoch":
+    the same, but to the end of the epoch; "restart", for evaluation: every loop begins anew, with the same batches.
+
+    sequence_length: with LengthStages rows are shorter at first: B x n rows of S / n tokens, S being the longest, and
+    all that is counted in rows or steps is as with S (refinery.loader.order.length_stages).
+
+    prefix: local folder, gs://bucket/prefix, s3://bucket/prefix or https:// URL, or a store, which stays open. epochs:
+    number of epochs, None for no end, with loop="restart" for one. batch_size: rows of one rank. split: train or
+    validation.
+
+    Without `weights` all domains are one sequence in manifest order, and an epoch is all of it. Its last step is filled
+    with empty rows (loss_mask all false, labels all -100), so that all ranks make the same number of steps.
+
+    With `weights` (by domain, or MixStages, or MixParams) the domains are mixed as described in
+    refinery.loader.order.mixing, each with its own epochs; `epochs` then limits how often each domain is delivered,
+    and the stream ends before the first sample beyond that limit.
+
+    rank, world_size: which rows of each step are delivered. worker, workers: deliver only every `workers`-th of this
+    rank's steps, from number `worker` on, for processes that share a rank; a state is that after the last step
+    delivered.
+
+    packing: "best_fit", or BestFitParams: rows of whole documents, padded, instead of ranges of one sequence; documents
+    longer than a row are cut to pieces of it, and no label crosses a document's end (refinery.loader.packing).
+
+    order: shape of the shuffle. fill_in_middle: reorder documents, cut between characters if `codec`, the tokenizer's
+    (encode, decode), is given. prefetch: finished batches that a thread keeps ahead; 0 for no thread. A caller that
+    calls back to back makes its batches itself in any case. remote: how to read remote corpora. shards: .bin paths;
+    stream only these (refinery.loader.stream.assignment), as if there were no others. subset: only so many rows of the
+    split, or, below 1.0, this share of each domain's (refinery.loader.order.subset).
+
+    `telemetry` has the times of each step; `tokens_per_shard`, `mix` and `receipt` describe what was delivered.
+
+    Raises ValueError for invalid arguments and for a split without tokens, FormatError for a missing or invalid corpus,
+    UsageError at an epoch's end if the counters disagree, RepetitionLimit if the mixture is set to, and what reading
+    raises; the next `next` then tries the same batch again (except after UsageError, which is permanent). Threads that
+    share a stream take turns: each gets other batches. A forked child continues from the position of its copy. Use it
+    as a context manager, or `close` it.
+    """
+
+    def __init__(
+        self,
+        prefix: str | Path | Store,
+        sequence_length: int | Sequence[LengthStage] = 4096,
+        batch_size: int = 8,
+        seed: int = 1,
+        epochs: int | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+        split: str = "train",
+        weights: Mapping[str, float] | Sequence[MixStage] | MixParams | None = None,
+        *,
+        loop: str = "continue",
+        labels: str = "shifted",
+        loss_mask: bool = False,
+        position_ids: bool = False,
+        doc_ids: bool = False,
+        cu_seqlens: bool = False,
+        ignore_cross_document: bool = False,
+        ignore_eos: bool = False,
+        fill_in_middle: FillInMiddleParams | None = None,
+        codec: Codec | None = None,
+        order: OrderParams | None = None,
+        prefetch: int = 1,
+        worker: int = 0,
+        workers: int = 1,
+        remote: RemoteParams | None = None,
+        shards: Sequence[str] | None = None,
+        subset: int | float | None = None,
+        domain_ids: bool = False,
+        sample_ids: bool = False,
+        packing: str | BestFitParams | None = None,
+    ) -> None:
+        lengths, best_fit = length_stages(sequence_length), packing_params(packing)
+        if lengths is not None:
+            sequence_length = lengths.longest
+            for name, value in (("fill_in_middle", fill_in_middle), ("packing", packing)):
+                if value is not None:
+                    raise ValueError(f"{name}: given with lengths that change, None is allowed")
+        limits = {"sequence_length": 1, "batch_size": 1, "world_size": 1, "workers": 1, "prefetch": 0}
+        given = (sequence_length, batch_size, world_size, workers, prefetch)
+        sequence_length, batch_size, world_size, workers, prefetch = (
+            whole(name, value, least, MOST) for (name, least), value in zip(limits.items(), given, strict=True)
+        )
+        rank, worker = whole("rank", rank, 0, world_size - 1), whole("worker", worker, 0, workers - 1)
+        seed = whole("seed", seed, -(2**63), 2**64 - 1)
+        epochs = None if epochs is None else whole("epochs", epochs, 1)
+        if split not in SPLITS:
+            raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
+        flags = {"loss_mask": loss_mask, "position_ids": position_ids, "doc_ids": doc_ids, "cu_seqlens": cu_seqlens}
+        excluded = {"ignore_cross_document": ignore_cross_document, "ignore_eos": ignore_eos}
+        ids = {"domain_ids": domain_ids, "sample_ids": sample_ids}
+        flags, excluded, ids = (
+            {name: flag(name, value) for name, value in each.items()} for each in (flags, excluded, ids)
+        )
+        of_kind("fill_in_middle", fill_in_middle, FillInMiddleParams)
+        of_kind("order", order, OrderParams)
+        of_kind("remote", remote, RemoteParams)
+        if codec is not None and not (isinstance(codec, Sequence) and len(codec) == 2 and all(map(callable, codec))):
+            raise ValueError(f"codec: {codec!r:.80} given, (encode, decode) or None is allowed")
+        self._own_store = not isinstance(prefix, Store)
+        self._store = prefix if isinstance(prefix, Store) else open_with(prefix, remote.fetch if remote else None)
+        self._opened = open_readable(self._store, remote)
+        self.manifest, self.corpus = self._opened.manifest, self._opened.sha256
+        self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
+        self.rank, self.world_size, self.labels = rank, world_size, labels
+        self.subset = check_subset(subset)
+        self._packing = None if best_fit is None else Packing(best_fit, self._opened, sequence_length, self.subset)
+        self._shards, self.order_params = self._choose(self._opened.choose(split, shards), order)
+        self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
+        of_view = isinstance(self._opened, OpenedView)
+        self._versions: Versions | ViewVersions = (
+            ViewVersions(self._opened, remote) if of_view else Versions(self._store, self.manifest, self.corpus)  # type: ignore[arg-type]
+        )
+        self._past: Version | PastView | None = None
+        self._remote = remote
+        self._arrange = Arranger(
+            self._opened, sequence_length, seed, self.order_params, (rank, world_size, batch_size), weights, epochs,
+            loop, ids, self.subset, self._packing and self._packing.of(split, remote),
+        )  # fmt: skip
+        schedule, looped, self._ids = self._arrange(self._shards, self._filled)
+        super().__init__(schedule, worker, loop=looped, workers=workers)
+        eos = self.manifest.tokenizer.eos_id
+        excluded["ignore_cross_document"] |= self._packing is not None
+        if fill_in_middle is not None:
+            fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._opened.tokenizer_store)
+        self._batch_params = BatchParams(
+            pad_id=eos or 0,
+            masks=MaskParams(**flags, **excluded, ignore_labels=any(excluded.values()), eos_id=eos),
+            fill_in_middle=fill_in_middle,
+            codec=codec,
+            labels=labels,
+            lengths=lengths,
+        )
+        self._prefetch = prefetch
+        self._source = self._open_source(remote)
+        self._stop, self._documents = self._new_documents()
+
+    def _choose(self, shards: Sequence[Any], order: OrderParams | None) -> tuple[Sequence[Any], OrderParams]:
+        """What is read of the chosen shards, with `domain`, `tokens` and `bin` each, and the shape of the shuffle."""
+        chosen = order or OrderParams()
+        default = 0 if self._opened.is_remote or self._packing else 1
+        return shards, replace(chosen, block=default if chosen.block is None else chosen.block)
+
+    def _filled(self, domains: Sequence[Domain]) -> list[int]:
+        """Places of each domain that are tokens, not padding."""
+        return [domain.tokens for domain in domains]
+
+    def _open_source(self, remote: RemoteParams | None) -> Any:
+        """Where batches come from; `close` ends it."""
+        mixture = self._schedule.mixture
+        drawn = None if mixture is None or self._opened.is_view else mixture.params.drawn
+        if self._opened.is_remote:
+            remote = self._opened.fit(remote, self._shards, lambda: live_ranges(self._schedule), drawn)
+        return self._opened.source(self._shards, remote, self._counters, drawn)
+
+    def _assembler(self, **how: Any) -> Assembler:
+        ahead = Lookahead(self._source, self._schedule) if self._opened.is_remote else None
+        batches = self._schedule, self._source, self._documents, self._batch_params
+        return TokenAssembler(*batches, **how, lookahead=ahead)
+
+    def _start(self) -> Prefetcher[PreparedBatch]:
+        limit = self._loop.limit(self._epoch, self._position)
+        how = {"epochs": limit, "skip": self._skip, "workers": self._workers, "finish": self._ids.finish}
+        if self._past is not None:
+            how["finish"] = self._past.hidden(self._schedule.domains, self._batch_params.labels, self._ids.finish)
+        assembler = self._assembler(**how)
+        return Prefetcher(assembler.batches(self._epoch, self._position), self._prefetch)
+
+    def _forget_parent(self) -> None:
+        self._own_store = False
+        self._stop, self._documents = self._new_documents()
+
+    def _new_documents(self) -> tuple[Stop, DocumentStarts]:
+        """Document starts, and the Stop that cancels the reading of indexes. Neither refers to the stream."""
+        stop, past = Stop(), self._past
+        if past is not None:
+            return stop, DocumentStarts(lambda number: past.index(number, stop))
+        kind = PieceStarts if self._packing else DocumentStarts
+        return stop, kind(self._opened.index_loader(self._shards, stop))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch delivered: JSON-able, at most 1 KiB.
+
+        300 to 360 bytes, with weights 20 more per domain for up to 24 domains (refinery.loader.stream.usage). The same
+        on all ranks. Batches that were prefetched but not delivered do not count.
+        """
+        self._after_fork()
+        with self._lock:
+            self._count()
+            (epoch, position), usage = self._loop.at(self._epoch, self._position), self._usage.state()
+        state = self._identity() | {
+            "mix": None if self._schedule.mixture is None else self._schedule.mixture.history(position),
+            "epoch": epoch,
+            "position": position,
+            "usage": usage,
+        }
+        return state | {"check": checksum(state)}
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "version": STATE_VERSION,
+            "corpus": self.corpus,
+            "split": self.split,
+            "sequence_length": self.sequence_length,
+            "seed": self.seed,
+            "shards": self._part,
+            "subset": self.subset,
+            "order": {"version": ORDER_VERSION, **asdict(self.order_params), "block": self.order_params.block or None}
+            | (self._packing.identity if self._packing else {}),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue after the batch at which `state` was taken, whatever the number of ranks, workers or rows was.
+
+        Raises StateError, which names what differs, for a state of another corpus, split, seed, sequence length, order
+        or a mixture with another past, for a position beyond this stream's end, and for an invalid state. The stream is
+        then unchanged.
+
+        A state of an earlier version of this corpus, from which documents were taken since, is gone on with: every
+        other token keeps its step and place (`not_delivered`).
+        """
+        with self._lock:
+            old = dict(self.__dict__)
+            try:
+                self._turn_to(self._versions.of(state, self.corpus))
+                self._load(state)
+            except BaseException:
+                self.__dict__.update(old, _taking=True)  # what made batches may be closed
+                raise
+            if self._opened is not old["_opened"]:
+                old["_source"].close()
+
+    def _turn_to(self, version: str) -> None:
+        """Arrange everything as it is in a version of the corpus, and stop making batches if that is another one."""
+        if version == self.corpus:
+            return
+        if self._packing:
+            raise StateError(
+                "state: of an earlier version of this corpus, from which documents were taken since. Its documents "
+                "are packed into other rows now, so nothing can go on in them; deliver the rest from the earlier one "
+                "while it is there, or begin a stream anew with another seed"
+            )
+        self._halt()
+        self.corpus = version
+        if isinstance(self._versions, ViewVersions):
+            self._opened, past_view = self._versions.turn(version)
+            self._past = past_view
+            self._shards = self._opened.choose(self.split, None)
+            self._arrange = replace(self._arrange, opened=self._opened)
+        else:
+            before = self._past if isinstance(self._past, Version) else None
+            self._past, self._shards = self._versions.turn(version, self._shards, self.split, before)
+            inner = getattr(self._source, "inner", self._source)
+            self._source = self._past.source(inner, self._batch_params.pad_id) if self._past else inner
+        schedule, loop, self._ids = self._arrange(self._shards, self._filled)
+        self._replace_schedule(schedule, loop)
+        if isinstance(self._versions, ViewVersions):
+            self._source = self._open_source(self._remote)
+            self._versions.say(past_view)
+        self._stop, self._documents = self._new_documents()
+
+    @property
+    def not_delivered(self) -> NotDelivered | None:
+        """What this stream delivers not, as it goes on in an earlier version of the corpus; None where it does not."""
+        return None if self._past is None else self._past.not_delivered
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        given, state = state, with_block(state, self.order_params.block or None, self._schedule.domains)
+        check_identity(state, self._identity())
+        epoch, position = place_in(state, self._schedule, self._loop)
+        digests = digests_in(state, len(self._schedule.domains))
+        check_unchanged(given)
+        with self._lock:
+            self._move_to(epoch, position, digests)
+
+    def receipt(self) -> dict[str, Any]:
+        """A record, to store with a checkpoint, of what the model was trained on: JSON-able, 150 bytes per shard."""
+        masks = asdict(self._batch_params.masks)
+        infill = self._batch_params.fill_in_middle
+        return {
+            "state": self.state_dict(),
+            "name": self.manifest.name,
+            "fingerprint": self.manifest.fingerprint,
+            "world_size": self.world_size,
+            "batch_size": self.batch_size,
+            "mix": self.mix,
+            "masks": {name: masks[name] for name in ("ignore_cross_document", "ignore_eos")},
+            "fill_in_middle": None if infill is None else asdict(infill),
+            "shards": [
+                {"path": self._opened.path(number, entry), "tokens": entry.tokens, "sha256": entry.bin.sha256}
+                for number, entry in enumerate(self._shards)
+            ],
+            "code": code_version(),
+        }
+
+    def close(self) -> None:
+        """Stop the threads and close files. `state_dict` still works."""
+        self._after_fork()
+        self._closed = True
+        self._stop.set()  # first: cancels a thread that waits for the network
+        self._source.close()
+        self._halt()
+        self._opened.close()
+        if self._own_store:
+            self._store.close()

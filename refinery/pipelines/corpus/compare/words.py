@@ -1,0 +1,123 @@
+"""How numbers and values of a comparison are said, in text and on the page alike."""
+
+import json
+from typing import Any
+
+from refinery.pipelines.corpus.compare.compare import Comparison
+from refinery.pipelines.corpus.compare.distributions import Distribution
+from refinery.pipelines.corpus.compare.joining.fates import MEANINGS, Fate
+from refinery.pipelines.corpus.compare.joining.listing import Listed
+from refinery.pipelines.corpus.compare.joining.overlap import Count
+from refinery.pipelines.progress.words import human_bytes
+
+NONE = "–"
+VALUE = 60  # characters of a setting that text shows; JSON has all
+# A distance below this -> what it is called.
+DISTANCES = ((0.005, "alike"), (0.02, "nearly alike"), (0.1, "somewhat different"), (0.3, "clearly different"))
+
+
+def change(before: float, after: float) -> str:
+    """The change of a number, with its share.
+
+    >>> change(200, 250)
+    '+50 (+25.0 %)'
+    """
+    difference = after - before
+    if not difference:
+        return "="
+    share = f" ({difference / before:+.1%})".replace("%", " %") if before else ""
+    return f"{difference:+,.0f}{share}"
+
+
+def share(part: float | None) -> str:
+    """0.123 -> "12.3 %"."""
+    return NONE if part is None else f"{part:.1%}".replace("%", " %")
+
+
+def number(value: float | None) -> str:
+    """Three digits that count."""
+    return NONE if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def count_of(count: Count | None) -> str:
+    """Documents of a count; a dash where there is no such stage."""
+    return NONE if count is None else f"{count.documents:,}"
+
+
+def sizes(count: Count) -> str:
+    """ "12 documents, 3.4 kB, 800 tokens"."""
+    return f"{count.documents:,} documents, {human_bytes(count.bytes)}, {count.tokens:,} tokens"
+
+
+def size_change(a: Count | Listed, b: Count | Listed) -> str:
+    """ "120 → 90 bytes, 30 → 22 tokens"."""
+    before, after = (each.bytes if isinstance(each, Count) else each.text_bytes for each in (a, b))
+    return f"{before:,} → {after:,} bytes, {a.tokens:,} → {b.tokens:,} tokens"
+
+
+def value(setting: Any, most: int = VALUE) -> str:
+    """A setting as JSON, cut where it is long; a dash where a side has none."""
+    if setting is None:
+        return NONE
+    text = json.dumps(setting, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def fate_words(fate: Fate) -> str:
+    """ "dropped: gopher-too-few-words (heuristics)"."""
+    parts = [MEANINGS[fate.kind], f": {fate.reason}" if fate.reason else "", f" ({fate.stage})" if fate.stage else ""]
+    where = {"source": ", within its source", "corpus": "", "": ""}
+    return "".join(parts) + where.get(fate.scope, f", {fate.scope}")
+
+
+def distance_words(distribution: Distribution) -> str:
+    """ "nearly alike: 1.2 % of the documents would have to have another value"."""
+    distance = distribution.distance
+    if distance is None:
+        return "one of them has no documents"
+    if not distribution.total_variation:
+        return "the same"
+    called = next((word for limit, word in DISTANCES if distance < limit), "very different")
+    if distribution.numbers:
+        return f"{called}: cumulative shares are at most {share(distance)} apart"
+    return f"{called}: {share(distance)} of the documents would have to have another value"
+
+
+def headline(found: Comparison) -> str:
+    """What a person reads first."""
+    if found.identical:
+        return "The tokens are the same, byte for byte."
+    if found.documents is None:
+        return "The tokens differ; their documents cannot be compared."
+    if found.tokens_differ:
+        return (
+            f"The same documents with the same sizes, but other tokens in {len(found.tokens_differ):,} shards: their "
+            "texts differ in what is redacted or cut."
+        )
+    if not found.documents.differ:
+        same = "The documents are the same, dealt to other shards."
+        return same if not found.differ else f"{same} Their tokens or their funnels differ."
+    documents = found.documents
+    parts = [
+        f"{documents.same[0].documents:,} documents are the same",
+        f"{documents.cut[0].documents:,} have another final text",
+        f"{documents.changed[0].documents:,} pages have another text",
+        f"{documents.lost('A').documents:,} are only in A",
+        f"{documents.lost('B').documents:,} only in B",
+    ]
+    return f"{', '.join(part for part in parts if not part.startswith('0 '))}."
+
+
+PLACES = {"place": "split or domain", "source": "source"}  # of `Documents.moves`
+MEANS = {
+    "same": "the same",
+    "cut": "another final text",
+    "changed": "same page, another text",
+    "only": "not on the other side",
+}
+EXPLAINED = {
+    "same": "one id, one size of the final text, and with one tokenizer as many tokens",
+    "cut": "one id, but white space, redaction, cut lines or chunks make another final text or number of tokens",
+    "changed": "one record of one file, whose text has another id now",
+    "only": "neither its text nor its record is in the other corpus",
+}

@@ -1,0 +1,50 @@
+"""A corpus in another format: `export_corpus`, what `refinery export` runs."""
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+from refinery.pipelines.corpus.export.export_format import TOKENS
+from refinery.pipelines.corpus.export.options import ExportOptions
+from refinery.pipelines.corpus.export.place import open_corpus
+from refinery.pipelines.corpus.export.texts import TextExport
+from refinery.pipelines.run.prefix import location
+from refinery.pipelines.runners.runner import Runner
+
+
+def export_corpus(
+    prefix: str | PathLike[str],
+    output: str | PathLike[str],
+    options: ExportOptions,
+    runner: Runner,
+    append: bool = False,
+    rewrite: bool = False,
+    work: str = "",
+    recipe: str = "",
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Write the corpus at `prefix` to `output`, from wherever that stands, and return the export's manifest.
+
+    runner: an open one. append: tokens alone, go on in an export of other corpora. rewrite: tokens alone, take out of
+    an export what takedowns took out of the corpus, and add nothing. work: the corpus' work location, ""
+    for PREFIX/work; needed only where tokens do not decode to the text, and then the file of its recipe, too, if that
+    has stages of the user's own. Raises ValueError for options that do not fit, FormatError for a damaged or unfinished
+    corpus, RefineError for a place that holds something else, and whatever a job raises. Called again, it goes on where
+    it stopped.
+    """
+    for flag, is_set in (("--append", append), ("--rewrite", rewrite)):
+        if is_set and options.format != TOKENS:
+            raise ValueError(f"{flag}: given with --format {options.format}, it is for --format {TOKENS}")
+    if append and rewrite:
+        raise ValueError("--append: given with --rewrite, which adds nothing; run one after the other")
+    for place in (str(prefix), str(output)):
+        if runner.remote and not place.startswith("gs://"):
+            raise ValueError(f"{place}: given with --runner {runner.name}, whose workers need gs://bucket/prefix")
+    corpus = open_corpus(str(prefix))
+    if location(str(output)).startswith(f"{corpus.root}/"):
+        raise ValueError(f"--output: {output} given, which is inside the corpus; name a place of its own")
+    if options.format == TOKENS:
+        from refinery.pipelines.corpus.export.token_export import TokenExport
+
+        return TokenExport(corpus, str(output), options, runner, append, rewrite, say).run()
+    return TextExport(corpus, str(output), options, runner, work, recipe, say).run()

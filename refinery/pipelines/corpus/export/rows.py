@@ -1,0 +1,163 @@
+"""The documents of one shard of a corpus with their text, in the order of the shard.
+
+A text is what the shard's tokens decode to, where the tokenizer loses nothing, or else what phase 3 makes of the work
+files (recompute.py). Either way it is encoded again, and a text whose tokens are not exactly those of the shard ends
+the export: what is exported is the text that was encoded, document by document.
+"""
+
+import io
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.document_fields import EXPORTS, columns_of
+from refinery.loader.format.manifest import Column, FileEntry, Manifest, ShardEntry, provenance_schema
+from refinery.loader.format.parquet.guarded import GuardedFile
+from refinery.loader.format.provenance import stage_columns
+from refinery.loader.format.shard_files import load_index, read_file
+from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.corpus.export.options import all_fields
+from refinery.transforms.core.document import text_bytes
+from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+from refinery.transforms.tokenize.tokenizer import Tokenizer
+
+BATCH_ROWS = 256
+
+
+class TextOf(Protocol):
+    """Where the texts of a shard come from."""
+
+    def text(self, id_: bytes, source: str, origin: str, ids: npt.NDArray[Any]) -> str:
+        """The text of the next document of the shard. ids: its tokens without BOS and EOS."""
+        ...
+
+    def finish(self) -> None:
+        """Called after the last document. Raises TextDiffers if there are more texts."""
+        ...
+
+
+class TextDiffers(RuntimeError):
+    """A document's text does not encode to the tokens of the corpus."""
+
+
+@dataclass(frozen=True)
+class CorpusFacts:
+    """What a worker must know of a corpus beside a shard's entry. root: its location. tokenizer: path of its file."""
+
+    root: str
+    dtype: str
+    columns: tuple[Column, ...]
+    tokenizer: str
+    bos_id: int | None
+    eos_id: int | None
+
+
+def corpus_facts(root: str, manifest: Manifest) -> CorpusFacts:
+    """The facts of the corpus at `root`."""
+    own = manifest.tokenizer
+    path = open_store(root).url(own.path)
+    return CorpusFacts(root, manifest.dtype, manifest.columns, path, own.bos_id, own.eos_id)
+
+
+def plain_entry(entry: ShardEntry) -> dict[str, Any]:
+    """A shard's entry as JSON-able data; `parse_entry` is its inverse."""
+    names = ("split", "domain", "index", "count", "documents", "tokens")
+    provenance = entry.provenance  # refused where there is none
+    files = {"bin": entry.bin, "idx": entry.idx, "provenance_file": provenance}
+    checked = ("path", "size", "crc32c", "sha256", "block_crc32c")
+    plain = {kind: {name: getattr(file, name) for name in checked} for kind, file in files.items()}
+    return {name: getattr(entry, name) for name in names} | plain
+
+
+def parse_entry(plain: Mapping[str, Any]) -> ShardEntry:
+    """The entry of `plain_entry`."""
+    files = [FileEntry(**plain[kind]) for kind in ("bin", "idx", "provenance_file")]
+    named = {name: plain[name] for name in ("split", "domain", "index", "count", "documents")}
+    return ShardEntry(**named, token_count=plain["tokens"], written=tuple(files[:2]), provenance_file=files[2])
+
+
+def row_schema(columns: Sequence[Column], fields: Collection[str], dtype: str) -> pa.Schema:
+    """Columns of an export: `fields` of `all_fields`. Ids are in hexadecimal digits, input_ids
+    of the smallest type that holds the vocabulary."""
+    own = {column.name: column for column in columns_of(EXPORTS)}
+    own["input_ids"] = pa.field("input_ids", pa.list_(pa.from_numpy_dtype(np.dtype(dtype))), nullable=False)
+    own |= {column.name: column for column in stage_columns(columns)}
+    return pa.schema([own[name] for name in all_fields(columns) if name in fields])
+
+
+@dataclass
+class Decoded:
+    """The text of a document from its tokens, for tokenizers that lose nothing."""
+
+    tokenizer: Tokenizer
+
+    def text(self, id_: bytes, source: str, origin: str, ids: npt.NDArray[Any]) -> str:
+        return self.tokenizer.decode(ids)
+
+    def finish(self) -> None:
+        return
+
+
+def read_rows(
+    corpus: CorpusFacts, entry: ShardEntry, fields: Collection[str], text_of: TextOf | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard, some hundred at a time, in the shard's order; columns as in `row_schema`.
+
+    Every file is compared with its checksum, and every text is encoded again. text_of: where texts come from (None:
+    from the tokens). Raises TextDiffers, FormatError and CorruptShard. Memory: the shard's files and a batch of texts.
+    """
+    store = open_store(corpus.root)
+    index = load_index(store, entry)
+    tokens = np.frombuffer(read_file(store, entry.bin), index.dtype)
+    table = GuardedFile(io.BytesIO(read_file(store, entry.provenance)), store.url(entry.provenance.path))
+    if not table.schema_arrow.equals(provenance_schema(corpus.columns)) or table.metadata.num_rows != len(index):
+        raise FormatError(f"{store.url(entry.provenance.path)}: its rows are not those of the shard")
+    tokenizer = load_tokenizer(corpus.tokenizer)
+    text_of = text_of or Decoded(tokenizer)
+    schema = row_schema(corpus.columns, fields, corpus.dtype)
+    head, tail = corpus.bos_id is not None, corpus.eos_id is not None
+    row = 0
+    for batch in table.iter_batches(BATCH_ROWS):
+        ids = batch.column("id").to_pylist()
+        names = zip(ids, batch.column("source").to_pylist(), batch.column("origin").to_pylist(), strict=True)
+        sizes = batch.column("text_bytes").to_pylist()
+        texts, every = [], []
+        for (id_, source, origin), size in zip(names, sizes, strict=True):
+            start = int(index.offsets[row])
+            every.append(tokens[start : start + int(index.lengths[row])])
+            inner = every[-1][head : len(every[-1]) - tail]
+            text = text_of.text(id_, source, origin, inner)
+            if text_bytes(text) != size or not np.array_equal(tokenizer.encode(text), inner):
+                raise TextDiffers(
+                    f"{store.url(entry.bin.path)}: document {row} ({id_.hex()}): its text does not encode to its "
+                    "tokens; `refinery verify` tells whether the corpus is damaged"
+                )
+            texts.append(text)
+            row += 1
+        yield _batch(batch, schema, entry.domain, texts, every)
+    text_of.finish()
+
+
+def _batch(
+    batch: pa.RecordBatch, schema: pa.Schema, domain: str, texts: list[str], ids: list[npt.NDArray[Any]]
+) -> pa.RecordBatch:
+    columns = []
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        if name == "text":
+            column = pa.array(texts, kind)
+        elif name == "domain":
+            column = pa.array([domain] * len(texts), kind)
+        elif name == "id":
+            column = pa.array([id_.hex() for id_ in batch.column("id").to_pylist()], kind)
+        elif name == "input_ids":
+            ends = np.cumsum([0, *map(len, ids)]).astype(np.int32)
+            column = pa.ListArray.from_arrays(ends, pa.array(np.concatenate(ids), kind.value_type))
+        else:
+            column = batch.column(name).cast(kind)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,34 @@
+"""Which check `refinery verify` makes of a location: of a corpus, an export, an adopted corpus or a view."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from refinery.pipelines.corpus.checks.kinds import ADOPTED, EXPORT, VIEW, kind_of
+
+# What checks a kind: imported for such a location alone.
+CHECKS: Mapping[str, tuple[str, str]] = {
+    EXPORT: ("refinery.pipelines.corpus.checks.verify_export", "verify_export"),
+    ADOPTED: ("refinery.pipelines.corpus.adopt.verify_adopted", "verify_adopted"),
+    VIEW: ("refinery.pipelines.corpus.mix.verify_view", "verify_view"),
+}
+
+
+def check_for(prefix: str, **asked: Any) -> Callable[..., Any]:
+    """The check of what is at `prefix`; that of a corpus where it is nothing else. asked: options of `verify`, of a
+    corpus alone."""
+    if found := CHECKS.get(kind_of(prefix)):
+        module, name = found
+        check: Callable[..., Any] = getattr(import_module(module), name)
+        return check
+    from refinery.pipelines.corpus.verify.verify import verify
+
+    return partial(verify, **asked)
+
+
+def refuse_unless_corpus(prefix: str) -> None:
+    """Raises ValueError for an export, an adopted corpus or a view, which are not checked by shares."""
+    if kind_of(prefix) in CHECKS:
+        without = "leave out --shards, --partial, --merge and --runner"
+        raise ValueError(f"{prefix}: only a corpus is checked by shares or a job; {without}")

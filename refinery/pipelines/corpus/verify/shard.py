@@ -1,0 +1,405 @@
+"""The checks of one shard: files, index, every token, provenance, and a sample of decoded documents."""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.indexed import DTYPES
+from refinery.loader.format.manifest import (
+    Index,
+    Manifest,
+    ShardEntry,
+    provenance_schema,
+    read_index,
+)
+from refinery.loader.format.parquet.batches import bounded_parquet
+from refinery.loader.format.provenance import TOKENS
+from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.corpus.checks.addresses import Addresses, row_addresses
+from refinery.pipelines.corpus.checks.file_checks import check_file, compare
+from refinery.pipelines.corpus.checks.texts import is_text_id, text_id
+from refinery.pipelines.corpus.verify.packed_rows import DocumentDigests
+from refinery.pipelines.published.placement import Plan
+from refinery.transforms.core.document import TEXT_ID
+from refinery.transforms.write.lookup.entries import Hashes, hash_rows
+
+Ids = npt.NDArray[np.uint64]
+ReadBack = Callable[[npt.NDArray[Any], int, bytes], str]
+Present = Callable[[pa.RecordBatch, int], None]  # gets rows, and the number of the first
+
+INDEX_HEADER, INDEX_ENTRY = 42, 20  # bytes of .idx: magic, version, dtype, two counts, the first boundary; a document
+
+
+@dataclass
+class ShardFacts:
+    """Results of a shard's checks that the checks of the whole corpus need. None: could not be read. present: gets its
+    provenance, if anything needs that.
+
+    ids: [documents, 2], the halves of each id. sizes: [documents], UTF-8 bytes of their texts. documents, tokens:
+    counted, not taken from the manifest. sources: tokens of each, by provenance. addresses: of `row_addresses`, where
+    the recipe keeps one document of each. hashes: of addresses and origins, where there is an index of them. digests:
+    of the documents, where there are packed rows to compare them with.
+    """
+
+    shard: ShardEntry
+    present: Present | None = None
+    ids: Ids | None = None
+    text_bytes: int | None = None
+    others: int | None = None
+    sizes: npt.NDArray[np.int64] | None = None
+    documents: int = 0
+    tokens: int = 0
+    decoded: int = 0
+    sources: Mapping[str, int] | None = None
+    addresses: Addresses | None = None
+    hashes: list[Hashes] | None = None
+    digests: DocumentDigests | None = None
+
+
+class Faults:
+    """Faults of many documents, reported in one sentence per kind."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[Any]] = {}  # kind -> [count, the first of them]
+
+    def add(self, kind: str, count: int, first: str) -> None:
+        self._found.setdefault(kind, [0, first])[0] += count
+
+    def sentences(self) -> Iterator[str]:
+        for kind, (count, first) in self._found.items():
+            yield f"{count} {kind}; the first: {first}"
+
+
+def check_shard(
+    store: Store,
+    manifest: Manifest,
+    facts: ShardFacts,
+    plan: Plan | None,
+    rows: Sequence[int],
+    read_back: ReadBack | None,
+    has_text_ids: bool,
+) -> Iterator[str]:
+    """Failures of one shard; fills `facts`. plan: None skips the checks that need it. rows: documents to decode.
+    has_text_ids: whether every text is that of its row's `text_id`, else of its id.
+
+    Memory: a chunk and 60 bytes per document.
+    """
+    shard = facts.shard
+    index = yield from _check_index(store, manifest, shard)
+    dtypes = {dtype.name: dtype for dtype in DTYPES.values()}
+    dtype = index.dtype if index else dtypes.get(manifest.dtype)
+    tokens = TokenCheck(manifest, dtype, index) if dtype else None
+    digests = DocumentDigests(index) if index and manifest.packed else None
+    watching = [each.watch for each in (tokens, digests) if each]
+
+    def watch(chunk: bytes) -> None:
+        for each in watching:
+            each(chunk)
+
+    bin_failures = list(check_file(store, shard.bin, watch))
+    yield from bin_failures
+    facts.digests = None if bin_failures else digests
+    if tokens:
+        facts.tokens = tokens.position
+        yield from (f"{shard.bin.path}: {failure}" for failure in tokens.faults.sentences())
+
+    provenance_failures = list(check_file(store, shard.provenance))
+    yield from provenance_failures
+    if provenance_failures:
+        return  # damaged Parquet is not parsed: its reader is not safe for arbitrary bytes
+    changed = dict[int, bytes]()
+    text_bytes = yield from check_provenance(store, facts, plan, index, manifest, changed)
+    if text_bytes is None or facts.ids is None or index is None or read_back is None or bin_failures:
+        return
+    head, tail = manifest.tokenizer.bos_id is not None, manifest.tokenizer.eos_id is not None
+    for row in rows:
+        length = int(index.lengths[row]) if row < min(len(index), len(text_bytes)) else -1
+        if length < head + tail:
+            continue  # reported already
+        data = store.read(shard.bin.path, int(index.pointers[row]), length * index.dtype.itemsize)
+        ids = np.frombuffer(data, index.dtype)[int(head) : length - int(tail)]
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < manifest.tokenizer.vocab_size:
+            continue  # reported already; a decoder may crash on such ids
+        facts.decoded += 1
+        expected = (changed.get(row) or facts.ids[row].tobytes()) if has_text_ids else b""
+        problem = read_back(ids, int(text_bytes[row]), expected)
+        if problem:
+            yield f"{shard.bin.path}: document {row}: {problem}"
+
+
+def _check_index(store: Store, manifest: Manifest, shard: ShardEntry) -> Generator[str, None, Index | None]:
+    """Failures of .idx, then the Index as the generator's value (None if it cannot be used)."""
+    path = shard.idx.path
+    # The index is read in one piece, so never more than its documents need.
+    expected = min(shard.idx.size, INDEX_HEADER + INDEX_ENTRY * shard.documents)
+    try:
+        size = store.size(path)
+        if size is not None and size > expected:
+            yield f"{path}: size {size} found, {expected} expected for {shard.documents} documents; not read"
+            return None
+        data = store.read(path)
+    except FileNotFoundError:
+        yield f"{path}: missing, {shard.idx.size} bytes expected"
+        return None
+    except OSError as error:
+        yield f"{path}: {type(error).__name__}: {error}"
+        return None
+    yield from compare(shard.idx, checksums(data))
+    try:
+        index = read_index(data, path)
+    except FormatError as error:
+        yield str(error)
+        return None
+    facts = (
+        ("documents", len(index), shard.documents),
+        ("tokens", index.tokens, shard.tokens),
+        ("dtype", index.dtype.name, manifest.dtype),
+    )
+    for name, found, wanted in facts:
+        if found != wanted:
+            yield f"{path}: {name} {found} found, {wanted} expected from the manifest"
+    if index.bin_size != shard.bin.size:
+        yield f"{path}: describes {index.bin_size} bytes of tokens, but {shard.bin.path} has {shard.bin.size}"
+    return index
+
+
+class TokenCheck:
+    """Checks every token as .bin is streamed: id range, and BOS and EOS of every document where the index is known."""
+
+    def __init__(self, manifest: Manifest, dtype: np.dtype[Any], index: Index | None) -> None:
+        self.dtype = dtype
+        self.vocab_size = manifest.tokenizer.vocab_size
+        self.position = 0  # tokens seen
+        self.faults = Faults()
+        self.edges: list[tuple[str, int, Any, Any]] = []  # (name, id, positions of it, documents)
+        bos, eos = manifest.tokenizer.bos_id, manifest.tokenizer.eos_id
+        if index is None:
+            return
+        self.offsets = offsets = index.offsets
+        lengths = index.lengths
+        short = lengths < (bos is not None) + (eos is not None)
+        if short.any():
+            i = int(np.argmax(short))
+            self.faults.add(
+                "documents too short for BOS and EOS", int(short.sum()), f"document {i} of {lengths[i]} tokens"
+            )
+        documents = np.flatnonzero(lengths)
+        if bos is not None:
+            self.edges.append(("begin without BOS", bos, offsets[documents], documents))
+        if eos is not None:
+            self.edges.append(("end without EOS", eos, offsets[documents] + lengths[documents] - 1, documents))
+
+    def watch(self, chunk: bytes) -> None:
+        """Check the next chunk; only the last may end inside a token."""
+        tokens = np.frombuffer(chunk, self.dtype, len(chunk) // self.dtype.itemsize)
+        if not len(tokens):
+            return
+        unsigned = tokens.view(f"<u{self.dtype.itemsize}")  # a negative id becomes a huge one
+        if int(unsigned.max()) >= self.vocab_size:
+            bad = np.flatnonzero(unsigned >= self.vocab_size)
+            first = f"{tokens[bad[0]]} at token {self.position + int(bad[0])}"
+            self.faults.add(f"ids outside the vocabulary of {self.vocab_size}", len(bad), first)
+        end = self.position + len(tokens)
+        special = {expected: tokens == expected for _, expected, _, _ in self.edges}
+        for name, expected, positions, documents in self.edges:
+            low, high = np.searchsorted(positions, (self.position, end))
+            places = positions[low:high] - self.position
+            found = tokens[places]
+            special[expected][places] = False
+            wrong = np.flatnonzero(found != expected)
+            if len(wrong):
+                i = int(wrong[0])
+                first = f"document {documents[low + i]} has {found[i]}, {expected} expected"
+                self.faults.add(f"documents {name}", len(wrong), first)
+        for token, inside in special.items():  # no encoder emits BOS or EOS for text
+            if inside.any():
+                at = self.position + int(np.argmax(inside))
+                document = int(np.searchsorted(self.offsets, at, "right")) - 1
+                self.faults.add("BOS or EOS ids inside documents", int(inside.sum()), f"{token} in document {document}")
+        self.position = end
+
+
+def check_provenance(
+    store: Store,
+    facts: ShardFacts,
+    plan: Plan | None,
+    index: Index | None,
+    manifest: Manifest,
+    changed: dict[int, bytes],
+) -> Generator[str, None, npt.NDArray[np.int64] | None]:
+    """Failures of the provenance, then text_bytes (int64 [rows]) as the generator's value (None if unreadable). Row ->
+    `text_id`, of those that have one, is put into `changed`."""
+    try:
+        return (yield from _check_rows(store, facts, plan, index, manifest, changed))
+    except FormatError as error:
+        yield str(error)
+        return None
+
+
+def _check_rows(
+    store: Store,
+    facts: ShardFacts,
+    plan: Plan | None,
+    index: Index | None,
+    manifest: Manifest,
+    changed: dict[int, bytes],
+) -> Generator[str, None, npt.NDArray[np.int64] | None]:
+    shard, path = facts.shard, facts.shard.provenance.path
+    scores = [column.name for column in manifest.columns if column.type == "float"]
+    check = RowCheck(shard, plan, scores, changed, facts.hashes is not None, facts.present)
+    schema = provenance_schema(manifest.columns, manifest.has_tokens)
+    with store.open(path) as stream, bounded_parquet(stream, path, exactly=schema) as (_, batches):
+        names = [name for name in ("id", "text_bytes", *TOKENS) if name in schema.names]
+        columns: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in names}
+        for batch in batches:  # all columns, since each must be readable
+            for name, parts in columns.items():
+                column = batch.column(name)
+                if column.null_count:
+                    yield f"{path}: {column.null_count} nulls in {name}, none expected"
+                    return None
+                width = 16 if name == "id" else 8
+                parts.append(np.frombuffer(column.buffers()[1], np.uint8, len(column) * width, column.offset * width))
+            check.watch(batch)
+    yield from (f"{path}: {failure}" for failure in check.faults.sentences())
+    raw = {name: np.concatenate([np.empty(0, np.uint8), *parts]) for name, parts in columns.items()}
+    text_bytes = raw["text_bytes"].view(np.int64)
+    facts.documents = len(text_bytes)
+    facts.ids = raw["id"].view(np.uint64).reshape(-1, 2)
+    facts.text_bytes, facts.sizes = int(text_bytes.sum()), text_bytes
+    facts.sources, facts.others = check.tokens, check.others
+    facts.hashes = check.hashes if facts.hashes is not None else None
+    facts.addresses = np.concatenate(check.addresses) if check.addresses else None
+    if facts.documents != shard.documents:
+        yield f"{path}: {facts.documents} rows found, {shard.documents} expected, one per document"
+    if (text_bytes < 0).any():
+        row = int(np.argmin(text_bytes))
+        yield f"{path}: text_bytes of row {row} is {text_bytes[row]}, 0 or more expected"
+    if index is not None:
+        rows = min(len(index), facts.documents)
+        for name, expected in zip(TOKENS, (index.offsets, index.lengths), strict=True):
+            found = raw[name].view(np.int64)
+            wrong = found[:rows] != expected[:rows]
+            if wrong.any():
+                i = int(np.argmax(wrong))
+                yield (
+                    f"{path}: {name} of {int(wrong.sum())} rows disagrees with {shard.idx.path}; "
+                    f"the first: row {i} has {found[i]}, {expected[i]} expected"
+                )
+    return text_bytes
+
+
+class RowCheck:
+    """Checks every row of a provenance file as its batches are streamed: content, and order and position by the recipe.
+
+    Cost: about 3 microseconds a row, most of it the two hashes of the id.
+    """
+
+    def __init__(
+        self,
+        shard: ShardEntry,
+        plan: Plan | None,
+        scores: Sequence[str],
+        changed: dict[int, bytes],
+        hashed: bool = False,
+        present: Present | None = None,
+    ) -> None:
+        self.shard = shard
+        self.hashed = hashed
+        self.hashes: list[Hashes] = []
+        self.present = present
+        self.scores = scores
+        self.changed = changed
+        self.plan = plan
+        self.rows = 0  # rows seen
+        self.last: tuple[int, bytes, bytes, bytes] | None = None  # sort key of the row before the batch
+        self.tokens: Counter[str] = Counter()  # by source
+        self.others = 0  # documents that these stand for
+        self.addresses: list[Addresses] = []
+        self.faults = Faults()
+
+    def watch(self, batch: pa.RecordBatch) -> None:
+        if not len(batch):
+            return
+        self._content(batch)
+        self._count(batch)
+        if self.hashed:
+            self.hashes.append(hash_rows(batch))
+        if self.present:
+            self.present(batch, self.rows)
+        if self.plan:
+            self._sources(batch, self.plan)
+            self._place(batch, self.plan)
+            if self.plan.one_address:
+                self.addresses.append(row_addresses(batch))
+        self.rows += len(batch)
+
+    def _count(self, batch: pa.RecordBatch) -> None:
+        if TOKENS[1] not in batch.schema.names:
+            return
+        table = pa.table({name: batch.column(name) for name in ("source", "token_count")})
+        for row in table.group_by("source", use_threads=False).aggregate([("token_count", "sum")]).to_pylist():
+            self.tokens[row["source"]] += row["token_count_sum"]
+
+    def _add(self, kind: str, wrong: npt.NDArray[np.bool_]) -> None:
+        if wrong.any():
+            self.faults.add(kind, int(wrong.sum()), f"row {self.rows + int(np.argmax(wrong))}")
+
+    def _content(self, batch: pa.RecordBatch) -> None:
+        copies = batch.column("copies").to_numpy()
+        self._add("rows whose copies is 0, 1 or more expected", copies == 0)
+        self.others += int(copies.sum()) - len(copies)
+        self._add("rows without sources", _numpy(pc.equal(pc.list_value_length(batch.column("sources")), 0)))
+        for name in self.scores:
+            finite = pc.fill_null(pc.is_finite(batch.column(name)), True)
+            self._add(f"rows whose {name} is neither finite nor null", ~_numpy(finite))
+        metas = [_parsed(meta) for meta in batch.column("meta").to_pylist()]
+        self._add("rows whose meta is not a JSON object", np.array([not isinstance(meta, dict) for meta in metas]))
+        noted = [meta.get(TEXT_ID) if isinstance(meta, dict) else None for meta in metas]
+        self._add("rows whose text_id is no id", np.array([not is_text_id(value) for value in noted]))
+        self.changed |= {self.rows + row: found for row, meta in enumerate(metas) if (found := text_id(meta))}
+
+    def _sources(self, batch: pa.RecordBatch, plan: Plan) -> None:
+        known = pa.array(list(plan.domains), pa.string())
+        here = pa.array([name for name, domain in plan.domains.items() if domain == self.shard.domain], pa.string())
+        source, sources = batch.column("source"), batch.column("sources")
+        is_known = _numpy(pc.is_in(source, value_set=known))
+        self._add("rows whose source is not in the recipe", ~is_known)
+        self._add("rows whose source is of another domain", is_known & ~_numpy(pc.is_in(source, value_set=here)))
+        strange = np.zeros(len(batch), bool)
+        strange[_numpy(pc.list_parent_indices(sources))[~_numpy(pc.is_in(sources.flatten(), value_set=known))]] = True
+        self._add("rows with sources that are not in the recipe", strange)
+
+    def _place(self, batch: pa.RecordBatch, plan: Plan) -> None:
+        """The arithmetic of transforms.write.shuffle and the sort of transforms.write.shards, which load Beam."""
+        ids, index, count = batch.column("id").to_pylist(), self.shard.index, self.shard.count
+        self._add("rows of the other split", np.array([plan.split(id_) != self.shard.split for id_ in ids]))
+        orders = [plan.order(id_) for id_ in ids]
+        if index < count:
+            self._add("rows of another shard", np.array([order * count >> 64 != index for order in orders]))
+        names = (batch.column(name).to_pylist() for name in ("source", "origin"))
+        keys = [
+            (order, id_, source.encode(), origin.encode())
+            for order, id_, source, origin in zip(orders, ids, *names, strict=True)
+        ]
+        wrong = [after < before for before, after in zip([self.last or keys[0], *keys], keys, strict=False)]
+        self._add("rows out of the recipe's order", np.array(wrong))
+        self.last = keys[-1]
+
+
+def _numpy(array: Any) -> npt.NDArray[Any]:
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None

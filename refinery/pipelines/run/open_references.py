@@ -1,0 +1,53 @@
+"""The published corpora that a recipe is deduplicated against: found, checked, and put as phase 2 takes them."""
+
+from refinery.loader.errors import FormatError
+from refinery.loader.read.corpus import Corpus
+from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.phases import Phase, read_phase
+from refinery.transforms.dedup.reference_corpora import ReferenceCorpus, ReferenceCorpusParams
+from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME, SignatureParams
+
+PLACES = SignatureParams.PLACES
+
+
+def load_reference_corpora(recipe: Recipe) -> tuple[ReferenceCorpus, ...]:
+    """Every corpus of the recipe's `reference_corpora`, in its order.
+
+    Raises RecipeError, one line, for a prefix that is no published corpus, for signatures made otherwise than ours
+    (they could not be compared), and where the work location with its signatures is gone.
+    """
+    found = []
+    for index, corpus in enumerate(recipe.reference_corpora):
+        try:
+            found.append(_load(corpus, recipe))
+        except (FormatError, OSError, ValueError) as error:
+            raise RecipeError(f"reference_corpora[{index}]: {error}") from error
+    return tuple(found)
+
+
+def _load(corpus: ReferenceCorpusParams, recipe: Recipe) -> ReferenceCorpus:
+    published = Corpus(corpus.prefix)
+    store, manifest, payload = published.store, published.manifest, published.run
+    recorded = {name: value for name, value in payload["recipe"]["signature"].items() if name not in PLACES}
+    theirs, ours = {"key_id": "", **recorded}, recipe.signature.plain()
+    scheme = manifest.versions.get("signatures", "")
+    if (scheme, theirs) != (SIGNATURE_SCHEME, {name: ours[name] for name in ours if name not in PLACES}):
+        raise ValueError(
+            f"{corpus.prefix}: signatures of {scheme} {theirs} found, {SIGNATURE_SCHEME} {ours} expected: "
+            "give this recipe the same signature section (of `key`, the place may differ, the secret may not)"
+        )
+    work = corpus.work or store.url("work")
+    clean: Phase | None = read_phase(work, "clean", payload["phases"]["clean"])
+    if clean is None:
+        raise ValueError(
+            f"{work}: the signatures of {corpus.prefix} are not there; name its work location with `work`, or make it "
+            "again without --discard-work"
+        )
+    return ReferenceCorpus(
+        name=corpus.prefix,
+        parts=tuple((clean.url(part), part["rows"]) for part in clean.parts("signatures")),
+        provenance=tuple(
+            (store.url(shard.provenance.path), shard.documents, shard.provenance.crc32c) for shard in manifest.shards
+        ),
+    )

@@ -1,0 +1,277 @@
+"""The default runner: Beam's FnApiRunner with one long-lived worker process per core.
+
+Beam's own multi-process mode starts new interpreters for every job. A run has many jobs (waves and phases), so this
+pool keeps its processes, with their imports and models, and gives them each job's control address. Data between workers
+crosses by files (transforms/core/exchange/on_disk.py); what goes through this process are names and counts.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import grpc
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
+from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
+from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
+    FNAPI_RUNNER_CAPABILITIES,
+    GrpcWorkerHandler,
+    WorkerHandler,
+)
+from apache_beam.transforms import environments
+
+from refinery.pipelines.runners.beam_settings import settle
+from refinery.transforms.core.safe_text import printable
+
+SETTLE_SECONDS = 0.5
+# What a worker frees goes back to the system. Otherwise glibc raises its threshold for that with every large block, and
+# both it and Arrow's own pool keep an arena a thread: 700 MB a worker after 20 GB of text, instead of 250. No slower.
+GIVE_BACK = {
+    "MALLOC_MMAP_THRESHOLD_": "262144",
+    "MALLOC_TRIM_THRESHOLD_": "262144",
+    "MALLOC_ARENA_MAX": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+
+settle()
+POOL_URN = "refinery:env:pool:v1"
+
+
+def _quieten_channels() -> None:
+    """Keep Beam's channel threads from printing tracebacks when a job ends early: the job's own error is raised."""
+    before = threading.excepthook
+    if getattr(before, "quietens_channels", False):
+        return
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        if not (args.exc_type and issubclass(args.exc_type, grpc.RpcError)):
+            before(args)
+
+    hook.quietens_channels = True  # type: ignore[attr-defined]  # marks our own function
+    threading.excepthook = hook
+
+
+def worker_environment() -> dict[str, str]:
+    """The launcher's environment, with this copy of the package first on PYTHONPATH, and memory given back."""
+    root = str(Path(__file__).parents[3])
+    paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    return {**GIVE_BACK, **os.environ, "PYTHONPATH": paths}
+
+
+class WorkerDied(RuntimeError):
+    """A worker process ended while a job ran. files: input files that it was reading."""
+
+    def __init__(self, message: str, files: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.files = tuple(files)
+
+
+class WorkerPool:
+    """`size` worker processes. Use as a context manager; leaving it ends the processes at once.
+
+    `totals()` sums what the workers last reported: "stage outcome" -> documents.
+    """
+
+    def __init__(self, size: int) -> None:
+        # Otherwise gRPC sends the control channel between these processes through a configured HTTP proxy.
+        os.environ.setdefault("no_grpc_proxy", "localhost,127.0.0.1,::1")
+        self.size = size
+        self.folders: list[str] = []  # where workers find modules of the user's own stages
+        self.scratch = ""  # where they have their temporary files; they remove it when their launcher is gone
+        self._next = 0
+        self._reports: list[dict[str, int]] = [{} for _ in range(size)]
+        self._stopping = False
+        self.died = threading.Event()
+        self.death = ""
+        self.read_last: list[str] = []  # files that the process read which died
+        self._reading: list[list[str]] = [[] for _ in range(size)]
+        self._pids: list[int] = []
+        self._forked = threading.Event()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "refinery.pipelines.runners.worker"],  # -P: no code from the working directory
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=worker_environment(),
+        )
+        self._send({"workers": size})
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        _quieten_channels()
+
+    def __enter__(self) -> "WorkerPool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the processes, and wait until they are gone: they all hold the pipe to which the listener listens."""
+        self._stopping = True
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # channels are expected to break now
+        for pid in self._pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        self._listener.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    @property
+    def ended(self) -> bool:
+        """Whether `end` was called."""
+        return self._stopping
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers, once they are there. Raises WorkerDied where they cannot be."""
+        self._forked.wait()
+        if not self._pids:
+            raise WorkerDied(self.death)
+        return list(self._pids)
+
+    @property
+    def processes(self) -> list[int]:
+        """Process ids of all that is there by now, the process that the workers share memory with first."""
+        return [self._process.pid, *self._pids]
+
+    def assign(self, control: str, worker_id: str) -> None:
+        """Give a job's control address to the next process in turn."""
+        command = {"control": control, "id": worker_id, "capabilities": sorted(FNAPI_RUNNER_CAPABILITIES)}
+        if self.died.is_set():
+            raise WorkerDied(self.death, self.read_last)
+        self._send({"worker": self._next % self.size, "folders": self.folders, "scratch": self.scratch, **command})
+        self._next += 1
+
+    def settle(self) -> None:
+        """Wait, briefly, until the workers have reported their last totals of all jobs assigned to them."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while self.totals()["jobs ended"] < self._next and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def totals(self) -> Counter[str]:
+        """Running totals over all workers, for display only."""
+        total: Counter[str] = Counter()
+        for report in self._reports:
+            total.update(report)
+        return total
+
+    def _send(self, line: Any) -> None:
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):  # its end is noticed where it is listened to
+                self._process.stdin.write(json.dumps(line) + "\n")
+                self._process.stdin.flush()
+
+    def _listen(self) -> None:
+        for line in self._process.stdout or ():
+            told = json.loads(line)
+            if "pids" in told:
+                self._pids = told["pids"]
+                self._forked.set()
+            elif "code" in told:
+                self._note_death(f"worker process {told['worker']}", told["code"], self._reading[told["worker"]])
+            elif "reading" in told["said"]:
+                self._reading[told["worker"]] = told["said"]["reading"]
+            else:
+                self._reports[told["worker"]] = told["said"]
+        self._note_death("the process of the workers", self._process.wait(), [])
+        self._forked.set()
+
+    def _note_death(self, who: str, code: int, reading: list[str]) -> None:
+        if not self._stopping and not self.died.is_set():
+            logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+            self.read_last = reading
+            while_ = f" while it read {', '.join(map(printable, reading))}" if reading else ""
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            fewer = "; fewer --workers take less memory" if code == -signal.SIGKILL else ""
+            self.death = f"{who} ended with {how}{while_}; run the same command again{fewer}"
+            self.died.set()
+
+
+_pool: WorkerPool | None = None  # the pool behind POOL_URN while run_local runs
+
+
+@WorkerHandler.register_environment(POOL_URN, bytes)
+class _PooledWorkerHandler(GrpcWorkerHandler):
+    def __init__(self, payload: bytes, state: Any, provision_info: Any, grpc_server: Any) -> None:
+        super().__init__(state, provision_info, grpc_server)
+
+    def start_worker(self) -> None:
+        if _pool is None:
+            raise WorkerDied("the pool of worker processes is closed")
+        _pool.assign(self.control_address, self.worker_id)
+
+    def stop_worker(self) -> None:
+        """The process stays for the next job; closing the control channel ends this job's harness."""
+
+
+@environments.Environment.register_urn(POOL_URN, bytes)
+class _PoolEnvironment(environments.Environment):
+    def to_runner_api_parameter(self, context: Any) -> tuple[str, bytes]:
+        return POOL_URN, b""
+
+    @staticmethod
+    def from_runner_api_parameter(
+        payload: Any, capabilities: Any, artifacts: Any, resource_hints: Any, context: Any
+    ) -> "_PoolEnvironment":
+        return _PoolEnvironment(capabilities, artifacts, resource_hints)
+
+
+def run_local(
+    pipeline: beam.Pipeline, pool: WorkerPool | None, options: PipelineOptions, scratch: Path | None = None
+) -> None:
+    """Run a built pipeline to its end, on the pool's processes or (None) inside this process. scratch: of
+    `scratch_space`, where its temporary files go.
+
+    Raises what the job raises; WorkerDied when a worker process ends (killed, out of memory), which Beam itself would
+    wait for indefinitely. Ctrl-C interrupts the wait; leaving the pool then ends the workers.
+    """
+    global _pool
+    if pool is None:
+        FnApiRunner().run_pipeline(pipeline, options).wait_until_finish()
+        return
+    _pool = pool
+    pool.scratch = str(scratch or "")
+    environment = _PoolEnvironment(artifacts=(), capabilities=environments.python_sdk_capabilities())
+    runner = FnApiRunner(default_environment=environment)
+    outcome: list[BaseException | None] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            runner.run_pipeline(pipeline, options).wait_until_finish()
+            outcome.append(None)
+        except BaseException as error:  # noqa: BLE001 - crosses the thread to the caller
+            outcome.append(error)
+        done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    while not done.wait(0.05):
+        if pool.died.is_set():
+            raise WorkerDied(pool.death, pool.read_last)
+    if outcome[0] is not None:
+        raise outcome[0]
+    pool.settle()
+
+
+def repeats(flags: Sequence[str]) -> bool:
+    """Whether these flags have Beam replay every bundle."""
+    return bool(PipelineOptions(list(flags)).view_as(DirectOptions).direct_runner_bundle_repeat)
+
+
+def local_options(workers: int, flags: list[str]) -> PipelineOptions:
+    """Beam options of the local runner: `workers` processes (0: in this process) and any further Beam flags."""
+    return PipelineOptions([*flags, f"--direct_num_workers={max(1, workers)}"])

@@ -1,0 +1,190 @@
+"""Credentials in a text: keys, tokens, passwords, private keys. Redact them, or drop the page.
+
+What says itself what it is (prefixes of providers: secret_types/tokens.py) is found by one scan for the beginnings of
+all of them; what only its context gives away (assignments.py, sentences.py, commands.py) by another, which says what to
+look for. Patterns run on RE2 over UTF-8 bytes: linear time. The stage stands right behind extraction, since every
+later one may put an excerpt of the text into `rejects/`, and it cleans address and meta, too.
+
+After redaction the text is searched again, and for every value that was replaced: what is left of any drops the page.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+from pydantic import Field, field_validator
+
+from refinery.transforms.core.document import Document, Drop, FailClosed, Scalar, document_id
+from refinery.transforms.core.params import Params, Positive
+from refinery.transforms.core.stage import Note, Reason, Stage
+from refinery.transforms.redaction.secret_types.find import RULES, find
+from refinery.transforms.redaction.secret_types.rules import Found
+
+NAMES = frozenset(rule.name for rule in RULES)
+REPEATED = 8  # bytes from which a value that was found is replaced wherever else it stands
+ROUNDS = 3  # of redaction; one is enough unless a replacement gives context to what stands beside it
+
+
+class Span(NamedTuple):
+    """text[start:end] is a secret of that rule; character offsets."""
+
+    start: int
+    end: int
+    rule: str
+
+
+class SecretsParams(Params):
+    """What counts as a credential and what becomes of it."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("remains",)
+
+    action: Literal["redact", "drop"] = "redact"
+    """`redact` replaces every match, `drop` refuses the document, for the reason that has the rule's name"""
+    replacement: Annotated[str, Field(min_length=1, max_length=64)] = "API_KEY_REDACTED"
+    """what takes the place of a secret"""
+    remains: Literal["drop", "fail"] = "drop"
+    """what a secret does that is still found after redaction: `drop` refuses the document, `fail` ends the run"""
+    off: tuple[str, ...] = ()
+    """rules that are switched off: names of reasons of this stage"""
+    max_secrets: Positive = 1000
+    """secrets above which a document is dropped whatever `action` says: a list of credentials, no text"""
+
+    @field_validator("off")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := sorted(NAMES.symmetric_difference(names) - NAMES):
+            raise ValueError(f"off: {unknown[0]!r} given, the name of a rule is allowed")
+        return names
+
+    @field_validator("replacement")
+    @classmethod
+    def _harmless(cls, text: str) -> str:
+        contexts = f"password='{text}' {text}\napi_key={text}\nhttps://user:{text}@host"
+        if find(contexts.encode("utf-8", "replace"), frozenset()):
+            raise ValueError(f"replacement: {text!r} given, a text that no rule takes for a secret is allowed")
+        return text
+
+
+class TooManySecrets(Exception):
+    """More than `max_secrets` in one text."""
+
+
+class SecretRemains(Exception):
+    """Redaction left a secret in the text."""
+
+
+def find_secrets(text: str, params: SecretsParams) -> list[Span]:
+    """Secrets in `text`, in order and without overlap. Cost: linear; benchmarks/found_secrets.py measures it.
+
+    Raises UnicodeEncodeError for lone surrogates.
+    """
+    data = text.encode()
+    return list(_in_characters(data, find(data, frozenset(params.off))))
+
+
+def _in_characters(data: bytes, spans: list[Found]) -> Iterator[Span]:
+    """Byte offsets to character offsets, one pass over the text."""
+    at = characters = 0
+    for start, end, rule in spans:
+        first = characters + len(data[at:start].decode())
+        at, characters = end, first + len(data[start:end].decode())
+        yield Span(first, characters, rule)
+
+
+def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Counter[str]]:
+    """The text without secrets, and how often each rule found one; what was found is added to `values`.
+
+    Raises TooManySecrets, and SecretRemains where a secret is found after ROUNDS of redaction.
+    """
+    found: Counter[str] = Counter()
+    for _ in range(ROUNDS):
+        data = text.encode()
+        spans = find(data, frozenset(params.off))
+        if not spans:
+            return text, found
+        found.update(span.rule for span in spans)
+        if sum(found.values()) > params.max_secrets:
+            raise TooManySecrets
+        parts, at = [], 0
+        for start, end, _rule in spans:
+            values.add(data[start:end])
+            parts += [data[at:start].decode(), params.replacement]
+            at = end
+        text = "".join([*parts, data[at:].decode()])
+    if find(text.encode(), frozenset(params.off)):
+        raise SecretRemains
+    return text, found
+
+
+def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
+    """The document without secrets in text, address and meta; itself where there are none.
+
+    `meta["secrets"]` is the number of matches, `meta["secret_rules"]` the rules with theirs. A changed text has a new
+    id. With action drop: the name of the first rule that matches. Drops that no action allows: "too-many-secrets",
+    and "secret-remains" where a secret is still there after redaction; with `remains: fail` that raises FailClosed.
+    """
+    values: set[bytes] = set()
+    found: Counter[str] = Counter()
+    fields: dict[str, str] = {}
+    strings: Mapping[str, Scalar] = {"text": doc.text, "url": doc.url, **{f"meta.{k}": v for k, v in doc.meta.items()}}
+    try:
+        for name, value in strings.items():
+            if isinstance(value, str):
+                fields[name], here = redact_text(value, params, values)
+                found += here
+    except TooManySecrets:
+        return Drop("too-many-secrets")
+    except SecretRemains:
+        return _remaining(doc, params)
+    if not found:
+        return doc
+    if params.action == "drop":
+        return Drop(next(iter(found)))
+    repeated = sorted((value.decode() for value in values if len(value) >= REPEATED), key=lambda v: (-len(v), v))
+    for name, value in fields.items():
+        for secret in repeated:
+            value = value.replace(secret, params.replacement)
+        if any(secret in value for secret in repeated) or find(value.encode(), frozenset(params.off)):
+            return _remaining(doc, params)
+        fields[name] = value
+    meta = {key: fields.get(f"meta.{key}", value) for key, value in doc.meta.items()}
+    rules = ",".join(f"{rule}:{count}" for rule, count in sorted(found.items()))
+    meta |= {"secrets": sum(found.values()), "secret_rules": rules}
+    text = fields["text"]
+    number = doc.id if text == doc.text else document_id(text)
+    return replace(doc, id=number, text=text, url=fields["url"], meta=meta)
+
+
+def _remaining(doc: Document, params: SecretsParams) -> Drop:
+    """The answer for a document with a secret that redaction left in it."""
+    if params.remains == "fail":
+        raise FailClosed(
+            f"secrets: a secret is still found after redaction in the document {doc.id.hex()} ({doc.origin}); "
+            "`remains: drop` refuses such documents"
+        )
+    return Drop("secret-remains")
+
+
+SECRETS = Stage(
+    name="secrets",
+    version=2,
+    summary="Replace credentials in every document, or drop the documents that have any.",
+    concerns=("credentials",),
+    params=SecretsParams,
+    judge=redact_secrets,
+    excerpts=False,
+    libraries=("google-re2",),
+    notes=(
+        Note("secrets", int, "credentials that were replaced", counts=True),
+        Note("secret_rules", str, "rules that found them, each with its count"),
+    ),
+    reasons=(
+        *(
+            Reason(rule.name, f"{rule.what}, with `action: drop`", f"`off: [{rule.name}]` switches it off", rule.source)
+            for rule in RULES
+        ),
+        Reason("too-many-secrets", "more than `max_secrets`", "raise it"),
+        Reason("secret-remains", "a secret is still found after redaction", "nothing: fail closed"),
+    ),
+)

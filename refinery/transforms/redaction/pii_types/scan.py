@@ -1,0 +1,126 @@
+"""What the families share: patterns over bytes, one scan that tells which families a text may have, groups of digits.
+
+Everything runs on RE2 over UTF-8 bytes: linear time, and offsets are bytes until the very end.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import re2
+
+from refinery.transforms.redaction.pii_types.lazy_pattern import LazyPattern
+
+CONTEXT = 64  # bytes to the left that are read for a cue: a label and a few words
+WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+DIGITS = frozenset(b"0123456789")
+# Between digit groups: space, dot, slash, hyphen, brackets; no-break spaces and typographic hyphens.
+GAP = rb"(?:[ ./()-]|\xc2\xa0|\xe2\x80[\x90-\x93\xaf])"
+
+
+def byte_options() -> Any:
+    """Options of a pattern over bytes: what is beyond ASCII is written as the UTF-8 sequences that it is."""
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = 64 << 20  # room for the table of states; it is filled as far as texts need it
+    return options
+
+
+def compile_bytes(pattern: bytes) -> Any:
+    """A linear-time pattern over bytes, compiled when it is first used."""
+    return LazyPattern(lambda: re2.compile(pattern, byte_options()))
+
+
+class Hints:
+    """Which of some patterns occur anywhere in a text, in one pass over it. They are compiled when the first is read.
+
+    patterns: name -> pattern, or what makes it.
+    """
+
+    def __init__(self, patterns: Mapping[str, bytes | Callable[[], bytes]]) -> None:
+        self._names = tuple(patterns)
+        self._patterns = tuple(patterns.values())
+
+    @cached_property
+    def _set(self) -> Any:
+        found = re2.Set.SearchSet(byte_options())
+        for pattern in self._patterns:
+            found.Add(pattern if isinstance(pattern, bytes) else pattern())
+        found.Compile()
+        return found
+
+    def of(self, data: bytes) -> frozenset[str]:
+        """Names of the patterns that occur. Cost: one scan, about 2 ms per MB."""
+        return frozenset(self._names[i] for i in self._set.Match(data) or ())
+
+
+class Group(NamedTuple):
+    """data[start:end] are digits, as many as there are."""
+
+    start: int
+    end: int
+
+
+RUN_HINT = rb"\b[0-9](?:" + GAP + rb"{0,3}[0-9]){5}"
+RUN = compile_bytes(rb"\b[0-9](?:" + GAP + rb"{0,3}[0-9]){5,}")
+GROUP = re.compile(rb"[0-9]+")
+
+
+class Run(NamedTuple):
+    """data[start:end] are groups of digits with separators between them."""
+
+    start: int
+    end: int
+    groups: list[Group]
+
+
+def number_runs(data: bytes) -> Iterator[Run]:
+    """Stretches of six digits and more, at most three separators between two, none of them the end of a word."""
+    for match in RUN.finditer(data):
+        start, end = match.span()
+        yield Run(start, end, digit_groups(data, start, end))
+
+
+def digit_groups(data: bytes, start: int, end: int) -> list[Group]:
+    """The groups of digits in data[start:end]."""
+    return [Group(*match.span()) for match in GROUP.finditer(data, start, end)]
+
+
+def only_digits(match: bytes) -> bytes:
+    """The digits of a match."""
+    return bytes(byte for byte in match if byte in DIGITS)
+
+
+def before(data: bytes, start: int) -> bytes:
+    """What is read for a cue."""
+    return data[max(0, start - CONTEXT) : start]
+
+
+def stands_alone(data: bytes, start: int, end: int) -> bool:
+    """Whether digits are no part of a word, a longer number, an amount of money or a URL."""
+    left, right = data[max(0, start - 3) : start], data[end : end + 3]
+    # Digits beside a space belong to a number that has spaces itself; a sign or a bracket begins another.
+    spaced = b" " if b" " in data[start:end] else b""
+    joined = b".,:" if data[start] in b"+(" else b".,:" + spaced
+    if left:
+        last = left[-1]
+        if last in WORD_BYTES or last in b"$#=%&@/+~*^-" or left[-2:] == b"\xc2\xa3" or left == b"\xe2\x82\xac":
+            return False
+        if last in joined and len(left) > 1 and left[-2] in DIGITS:
+            return False
+    if right:
+        if right[0] in WORD_BYTES or right[0] in b"%@=":
+            return False
+        if right[0] in b".,:-/" + spaced and len(right) > 1 and right[1] in DIGITS:
+            return False
+    return True
+
+
+def luhn(digits: bytes) -> bool:
+    """The check digit of ISO/IEC 7812-1, annex B: doubled from the right, every second."""
+    total = 0
+    for i, byte in enumerate(reversed(digits)):
+        value = byte - 48
+        total += value if i % 2 == 0 else (2 * value - 9 if value > 4 else 2 * value)
+    return total % 10 == 0

@@ -1,0 +1,100 @@
+"""The one global shuffle as a PTransform: every encoded document gets its place in the order and goes to its shard.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.transforms.window import GlobalWindows
+
+from refinery.transforms.core.exchange.exchange import Exchange
+from refinery.transforms.core.exchange.on_disk import held_bytes
+from refinery.transforms.tokenize.encode import EncodedDocument
+from refinery.transforms.write.document_batch import DocumentBatch, new_compressor
+from refinery.transforms.write.shuffle import ShardParams, order_key, shard_key, split_of
+
+BATCH_BYTES = 1 << 20  # of tokens and provenance in one batch, before compression
+# Of all open batches of a bundle; a third more with what Python needs. The fuller the batches, the less they cost: at
+# 20,000 shards these are two or three documents each.
+HELD_BYTES = 128 << 20
+
+
+class _BatchDocuments(beam.DoFn):
+    def __init__(
+        self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str], columns: bool, most: int
+    ) -> None:
+        self.params = params
+        self.columns = columns
+        self.most = most  # bytes held, of all open batches
+        self.counts = dict(counts)
+        self.domains = dict(domains)
+
+    def setup(self) -> None:
+        self.compressor = new_compressor()
+
+    def start_bundle(self) -> None:
+        self.batches: dict[bytes, DocumentBatch] = {}
+        self.held = 0
+
+    def process(self, doc: EncodedDocument) -> Iterable[tuple[bytes, bytes]]:
+        place = f"{split_of(doc.id, self.params.validation)}/{self.domains[doc.source]}"
+        order = order_key(self.params.seed, doc.id)
+        key = shard_key(place, order * self.counts[place] >> 64)
+        batch = self.batches.get(key)
+        if batch is None:
+            batch = self.batches[key] = DocumentBatch()
+        self.held += batch.add(order, doc, doc.columns if self.columns else b"")
+        if batch.size >= BATCH_BYTES:
+            return [self._take(key)]
+        # All, not the largest: with many shards it would not be much larger than the others, and searching for it
+        # would cost more with every document than the batch.
+        return self._take_all() if self.held >= self.most else ()
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for element in self._take_all():
+            yield GlobalWindows.windowed_value_at_end_of_window(element)
+
+    def _take_all(self) -> Iterator[tuple[bytes, bytes]]:
+        for key in sorted(self.batches):
+            yield self._take(key)
+
+    def _take(self, key: bytes) -> tuple[bytes, bytes]:
+        batch = self.batches.pop(key)
+        self.held -= batch.size
+        return key, batch.pack(self.compressor)
+
+
+def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
+    """A batch without documents for each shard, so that every shard is counted as done, also one without documents."""
+    for place, n in sorted(counts.items()):
+        for index in range(n):
+            yield shard_key(place, index), b""
+
+
+@dataclass
+class ShuffleToShards(beam.PTransform):
+    """EncodedDocument -> (shard key, its batches). Every shard appears, even one without documents.
+
+    counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain. columns: whether those of
+    tokens come along. like: of `Exchange`.
+    """
+
+    params: ShardParams
+    counts: Mapping[str, int]
+    domains: Mapping[str, str]
+    columns: bool = False
+    like: Any = None
+
+    def __post_init__(self) -> None:
+        super().__init__("shuffle")
+
+    def expand(self, docs: beam.PCollection) -> beam.PCollection[tuple[bytes, Iterable[bytes]]]:
+        most = held_bytes(docs.pipeline, HELD_BYTES)
+        collect = beam.ParDo(_BatchDocuments(self.params, self.counts, self.domains, self.columns, most))
+        batches = docs | "batch" >> collect.with_output_types(tuple[bytes, bytes])
+        every = beam.FlatMap(empty_shards, counts=dict(self.counts)).with_output_types(tuple[bytes, bytes])
+        shards = docs.pipeline | "start" >> beam.Impulse() | "every shard" >> every
+        return (batches, shards) | Exchange("by shard", guarded=True, like=self.like)
