@@ -23,11 +23,7 @@ COPY docker/requirements-build.txt requirements-worker.txt ./
 RUN pip install --require-hashes --requirement requirements-build.txt \
     && pip wheel --no-deps --no-build-isolation --require-hashes --requirement requirements-worker.txt --wheel-dir wheels
 COPY setup.py pyproject.toml ./
-COPY refinery/*.py refinery/py.typed refinery/
-COPY refinery/testing refinery/testing
-COPY pipelines refinery/pipelines
-COPY transforms refinery/transforms
-COPY loader refinery/loader
+COPY refinery refinery
 # The package of the workers is made from an installed one, with these very versions.
 RUN pip install --no-index --no-deps wheels/*.whl \
     && pip wheel --no-index --no-deps --no-build-isolation . --wheel-dir /build/project \

@@ -15,9 +15,9 @@ VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
 WITH_TORCH := tests/loader/torch tests/test_examples.py tests/test_loader_docs.py \
     tests/pipelines/corpus/export/test_libraries.py tests/pipelines/reports/cards/test_hub.py
-IN_BROWSER := $(wildcard tests/docs/test_*_browser.py tests/pipelines/*/test_*_browser.py)
+IN_BROWSER := $(shell find tests -name "test_*_browser.py")
 OUT := out/demo
-NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include $(package)/native/include/*)
+NATIVE := $(foreach package,loader transforms,refinery/$(package)/native refinery/$(package)/native/include refinery/$(package)/native/include/*)
 RECIPE := recipes/demo.yaml
 CODE_OUT := out/demo-code
 CODE_RECIPE := recipes/demo-code.yaml
@@ -174,7 +174,7 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy refinery
 	$(BIN)/mypy --explicit-package-bases benchmarks
-	$(BIN)/bandit --quiet --recursive --severity-level medium loader transforms pipelines recipes
+	$(BIN)/bandit --quiet --recursive --severity-level medium refinery recipes
 
 demo: $(VENV)/.installed
 	@$(MAKE) --no-print-directory demo-steps
@@ -235,4 +235,4 @@ test-versions:
 	$(MAKE) test-python VERSION=3.13
 
 clean:
-	rm -rf $(VENV) build dist site *.egg-info loader/native/*.so transforms/native/*.so $(OUT) $(CODE_OUT) out/wheel out/python3.*
+	rm -rf $(VENV) build dist site *.egg-info refinery/*/native/*.so $(OUT) $(CODE_OUT) out/wheel out/python3.*

@@ -1,7 +1,6 @@
 """Packaging: base dependencies are what a training node needs; everything else is an extra.
 
-In a checkout refinery/loader, refinery/transforms and refinery/pipelines are links to the folders beside it; archives
-and wheels hold the files themselves, once.
+The package is refinery/. The folders loader, transforms and pipelines beside it are links into it, for readers.
 """
 
 import glob
@@ -94,11 +93,8 @@ setup(
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["refinery*"]),
     # The C sources go along: they are part of a run's fingerprint, and the workers' package is made from them.
-    package_data={"refinery": ["py.typed"]}
-    | {f"refinery.transforms.extract.{package}": ["*.npy"] for package in ("blocks", "charsets")}
-    | {f"refinery.pipelines.{package}": ["*.css", "*.js"] for package in ("comparison", "planner", "report")}
-    | {"refinery.pipelines.reports.pages": ["*.css", "*.js", "vendor/*"]}
-    | {f"refinery.{package}.native": ["*.c", "**/*.h", "*.pyi"] for package in NATIVE},
+    package_data={"": ["py.typed", "*.pyi", "*.npy", "*.css", "*.js", "vendor/*"]}
+    | {f"refinery.{package}.native": ["*.c", "**/*.h"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,
     extras_require={

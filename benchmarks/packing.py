@@ -6,7 +6,8 @@
 Without --tokenizer a byte-level BPE of 16,000 entries is trained on a tenth of the texts. Documents (BOS, tokens, EOS)
 come in the order of a hash of their text, as in a corpus. Sides:
 
-best fit decreasing   ours (transforms/write/packing); --groups: dealt into so many groups by that order, each packed for itself
+best fit decreasing   ours (transforms/write/packing); --groups: dealt into so many groups by that order, each packed
+                      for itself
 best fit, streamed    ours, TokenStream(packing="best_fit"): blocks of its default size, documents cut without a BOS,
                       packed anew in each epoch, or with repack=False not
 greedy in order       whole documents as they come; a new row where the next one does not fit. Documents longer than a

@@ -30,6 +30,7 @@ import yaml
 
 from benchmarks.funnel import pieces
 from benchmarks.signatures import describe_run
+from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.reports.plan.extrapolate import (
     RISK,
     Forecast,
@@ -39,9 +40,10 @@ from refinery.pipelines.reports.plan.extrapolate import (
     forecast,
     student,
 )
-from refinery.pipelines.reports.plan.measured import measure
+from refinery.pipelines.reports.plan.measured import Measured, measure
 from refinery.pipelines.reports.plan.sample import Sample
 from refinery.pipelines.run.api import refine
+from refinery.pipelines.run.phases import seconds_of_work
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -156,6 +158,12 @@ def write_files(args: argparse.Namespace, folder: Path) -> list[Path]:
     return paths
 
 
+def measured(prefix: Path) -> Measured:
+    """What a finished run says of itself."""
+    seconds = seconds_of_work(open_store(str(prefix))) or {}
+    return measure(str(prefix), sum(seconds.values()))
+
+
 def run(paths: Sequence[Path], folder: Path, output: Path, workers: int) -> Path:
     """`refine` on these files with the published defaults, deduplication on, toxicity off."""
     recipe = {
@@ -174,7 +182,7 @@ def run(paths: Sequence[Path], folder: Path, output: Path, workers: int) -> Path
 
 def print_documents(args: argparse.Namespace, work: Path) -> None:
     paths = write_files(args, work / "input")
-    truth = measure(str(run(paths, work / "input", work / "whole", args.workers)))
+    truth = measured(run(paths, work / "input", work / "whole", args.workers))
     whole = truth.sample
     if whole is None:
         raise SystemExit(truth.why)
@@ -197,7 +205,7 @@ def print_documents(args: argparse.Namespace, work: Path) -> None:
     for share in (0.01, 0.05):
         for number in range(args.runs):
             chosen = random.Random(number).sample(paths, round(len(paths) * share))
-            found = measure(str(run(sorted(chosen), work / "input", work / f"{share}-{number}", args.workers)))
+            found = measured(run(sorted(chosen), work / "input", work / f"{share}-{number}", args.workers))
             if found.sample is None:
                 raise SystemExit(found.why)
             said: Forecast = forecast(found.sample, truth.stored / found.stored)

@@ -5,21 +5,26 @@ import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1] / "refinery"  # the package
 PACKAGES = ("loader", "transforms", "pipelines")
 
 Graph = Mapping[str, set[str]]
 
 
 def module_name(path: Path) -> str:
-    """ "transforms/core/document.py" -> "refinery.transforms.core.document"."""
+    """ "refinery/transforms/core/document.py" -> "refinery.transforms.core.document"."""
     parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(("refinery", *(parts[:-1] if parts[-1] == "__init__" else parts)))
+    return ".".join((ROOT.name, *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
 
 def source_files(package: str = "") -> list[Path]:
     """Python files of one package, or of all, sorted."""
     return sorted(path for name in ([package] if package else PACKAGES) for path in (ROOT / name).rglob("*.py"))
+
+
+def rooms(package: str = "") -> list[str]:
+    """Packages of one wing, or of all, by their dotted names, sorted."""
+    return sorted(module_name(path) for path in source_files(package) if path.stem == "__init__")
 
 
 @functools.cache
@@ -36,18 +41,27 @@ def imported(path: Path) -> frozenset[str]:
 
 @functools.cache
 def import_graph() -> dict[str, set[str]]:
-    """Module -> modules of the project that it imports."""
-    paths = {module_name(path): path for path in source_files()}
+    """Module -> modules of the project that it imports. A package's `__init__` is left out: it says what the package
+    offers, and imports it on first use."""
+    paths = {module_name(path): path for path in source_files() if path.stem != "__init__"}
     return {name: {*imported(path)} & paths.keys() - {name} for name, path in paths.items()}
 
 
-def wing_graph(graph: Graph) -> dict[str, set[str]]:
-    """The same between folders: "refinery.transforms.core" -> folders that its files import."""
+def room_graph(graph: Graph, depth: int = 0) -> dict[str, set[str]]:
+    """The same between folders: "refinery.transforms.core.job" -> folders that its files import.
+
+    depth: of the folders, with all that is below them: 3 is "refinery.transforms.core"; 0: each folder for itself.
+    """
+
+    def room(name: str) -> str:
+        parts = name.split(".")[:-1]
+        return ".".join(parts[:depth] if depth else parts)
+
     found: dict[str, set[str]] = {}
     for name, needs in graph.items():
-        wing = name.rpartition(".")[0]
-        found.setdefault(wing, set()).update(need.rpartition(".")[0] for need in needs)
-    return {wing: needs - {wing} for wing, needs in found.items()}
+        if name.count(".") >= depth:
+            found.setdefault(room(name), set()).update(room(need) for need in needs if need.count(".") >= depth)
+    return {name: needs - {name} for name, needs in found.items()}
 
 
 def circles(graph: Graph) -> list[list[str]]:

@@ -93,7 +93,8 @@ def test_every_parameter_has_a_description(name: str) -> None:
 
 
 # A list of repositories is no recipe of a corpus, nor is a view's, nor what a publisher says of a corpus
-# (tests/pipelines/reports/cards/test_cards.py); a stage, a reader or a lane of one's own needs its module: see the test below.
+# (tests/pipelines/reports/cards/test_cards.py); a stage, a reader or a lane of one's own needs its module: see the test
+# below.
 OTHER_YAML = ("repositories:", "license:", "stages:", "corpora:", "sources: [{name: mail,", 'lane: "')
 
 

@@ -26,7 +26,7 @@ from tests.quick_compiler import quick_compiler
 from tests.sampling import one_commit_in_four
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("loader", "transforms", "pipelines")
+PACKAGES = ("loader", "transforms", "pipelines")  # links to the folders of these names in refinery/
 PARTS = ("setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "requirements.txt")
 NOT_OURS = shutil.ignore_patterns("*.so", "__pycache__", "*.pyc")
 VERSIONS = ("3.11", "3.12", "3.13")
@@ -55,11 +55,12 @@ def build(folder: Path, kind: str, into: Path) -> Path:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the checkout, links included, without what was compiled there."""
     folder = tmp_path_factory.mktemp("checkout")
-    for name in (*PACKAGES, "refinery", "recipes", "tests"):
+    for name in ("refinery", "recipes", "tests"):
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=NOT_OURS)
     for name in PARTS:
         shutil.copy(ROOT / name, folder)
-    assert all((folder / "refinery" / name).is_symlink() for name in PACKAGES)
+    for name in PACKAGES:
+        (folder / name).symlink_to(Path("refinery", name))
     return folder
 
 
@@ -90,12 +91,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def source_files() -> set[str]:
     """Every file of the import package, as a name below its parent."""
     kinds = (".py", ".pyi", ".c", ".h", ".npy", ".typed", ".css", ".js", ".txt")
-    files = [path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.suffix in kinds]
-    folders = (ROOT / "refinery", ROOT / "refinery" / "testing")
-    own = [path for folder in folders for path in folder.iterdir() if path.suffix in kinds]
-    return {f"refinery/{path.relative_to(ROOT).as_posix()}" for path in files} | {
-        path.relative_to(ROOT).as_posix() for path in own
-    }
+    files = [path for path in (ROOT / "refinery").rglob("*") if path.suffix in kinds]
+    return {path.relative_to(ROOT).as_posix() for path in files}
 
 
 def test_the_archive_holds_every_source_file_once_and_no_test(sdist: Path) -> None:

@@ -5,6 +5,7 @@ names it (`<!-- stages: code -->`); keys, reasons and rules are those of the fir
 test holds the pages equal to what this module makes of them.
 """
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+import refinery
 from refinery.loader.format.document_fields import EXPORTS, NULLABLE, PROVENANCE, columns_of, fields_of
 from refinery.pipelines.acquire.listing import RepositoryParams
 from refinery.pipelines.acquire.tree_files import REASONS
@@ -30,7 +32,7 @@ from refinery.transforms.statistics.points import POINTS
 from refinery.transforms.statistics.tally import BUILT_IN
 
 BLOCK = re.compile(
-    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|statistics|formats|columns)"
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|statistics|formats|columns|rooms)"
     r"(?:: ([\w.-]*))? -->\n)"
     r"(.*?)(<!-- end -->)",
     re.DOTALL,
@@ -122,6 +124,20 @@ def type_name(kind: pa.DataType) -> str:
     return f"{kind.byte_width} bytes" if pa.types.is_fixed_size_binary(kind) else names.get(str(kind), str(kind))
 
 
+def rooms(wing: str) -> str:
+    """Every room of a wing of the package, and what its `__init__` says of it."""
+    folder = Path(refinery.__file__).parent / wing
+    files = sorted(path for path in folder.rglob("__init__.py") if path.parent != folder)
+    said = ((path.parent.relative_to(folder), ast.get_docstring(ast.parse(path.read_bytes())) or "") for path in files)
+    rows = ((f"`{name.as_posix()}`", marked(" ".join(text.split()))) for name, text in said)
+    return table(("room", "what it holds"), rows)
+
+
+def marked(text: str) -> str:
+    """Names of files as code."""
+    return re.sub(r"(?<!`)([\w*/]*\w\.py)(?!`)", r"`\1`", text)
+
+
 def compressions(reader: Reader) -> str:
     """The endings of compression that files of a format may have beside their own."""
     return f", also {' '.join(f'`{ending}`' for ending in COMPRESSIONS[1:])}" if reader.compressed else ""
@@ -133,13 +149,7 @@ def make(kind: str, name: str) -> str:
         return reasons(all_stages(), name)
     if kind == "notes":
         return notes(all_stages())
-    if named := {
-        "acquire": acquire,
-        "cards": cards,
-        "statistics": statistics,
-        "formats": formats,
-        "columns": columns,
-    }.get(kind):
+    if named := {each.__name__: each for each in (acquire, cards, statistics, formats, columns, rooms)}.get(kind):
         return named(name)
     if whole := {"stages": stages, "phases": phases, "defaults": defaults}.get(kind):
         return whole(with_target(find_lane(name)) if name else all_lanes()[0])

@@ -1,19 +1,14 @@
-"""Runs: `from refinery.pipelines import dry_run, refine`.
+"""Runs, and tools over what they publish: `from refinery.pipelines import dry_run, refine`.
 
-The names are loaded when they are asked for, so that importing a module of this package does not load Beam.
+Names are imported on first use, so that a command loads no Beam before it needs it.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from refinery.offers import offers
 
 if TYPE_CHECKING:
-    from refinery.pipelines.run.api import dry_run, refine
+    from refinery.pipelines.run.api import dry_run as dry_run
+    from refinery.pipelines.run.api import refine as refine
 
-__all__ = ["dry_run", "refine"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from refinery.pipelines.run import api
-
-        return getattr(api, name)
-    raise AttributeError(f"module 'refinery.pipelines' has no attribute {name!r}")
+__getattr__, __dir__ = offers(__name__, __file__)

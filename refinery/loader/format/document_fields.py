@@ -100,7 +100,8 @@ FIELDS = (
         "address of the page, as far as the source has one",
         *_SHOWN,
         rejects="address, with `REDACTED` in place of users, e-mail addresses, credentials and values of parameters "
-        "that carry any of them (`transforms/redaction/redact_address.py`); `refinery trace --url` looks for that form, too",
+        "that carry any of them (`transforms/redaction/redact_address.py`); `refinery trace --url` looks for that "
+        "form, too",
     ),
     _field("source", _TEXT, "source of the recipe", *_SHOWN, REJECTS, DEAD_LETTERS),
     _field("domain", _TEXT, "domain that the source belongs to", EXPORTS, *_PLACED),

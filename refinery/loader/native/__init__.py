@@ -1,0 +1,1 @@
+"""Kernels in C of the loader: masks, permutations, rows, CRCs of pages."""

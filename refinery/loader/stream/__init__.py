@@ -1,0 +1,1 @@
+"""Batches for training, exactly once, resumable at any row. Start at stream.py."""

@@ -52,6 +52,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 def _lines(args: Namespace) -> Iterator[str]:
     """The plan, line by line; with --html its page is written. Raises ValueError for flags that cannot be."""
+    from refinery.loader.storage.open_store import open_store
     from refinery.pipelines.recipe.quantities.quantity import parse_quantity, parse_share
     from refinery.pipelines.reports.plan.from_run import forecast_lines, plan_from
     from refinery.pipelines.reports.plan.inputs import BY_NAME, INPUTS, check_input
@@ -60,6 +61,7 @@ def _lines(args: Namespace) -> Iterator[str]:
     from refinery.pipelines.reports.plan.page import plan_page
     from refinery.pipelines.reports.plan.presets import chosen
     from refinery.pipelines.reports.plan.scenario import on_hosts, scenario
+    from refinery.pipelines.run.phases import seconds_of_work
     from refinery.pipelines.training.new_file import check_new, write_new
 
     given = {each.name: text for each in INPUTS if (text := getattr(args, each.name))}
@@ -73,7 +75,8 @@ def _lines(args: Namespace) -> Iterator[str]:
         if args.retention:
             raise ValueError("--retention changes a preset; with --from the measured ones hold (--html has sliders)")
         share = read("--share", parse_share, args.share) if args.share else 0.0
-        found = plan_from(measure(args.prefix, args.work), inputs, share)
+        seconds = sum((seconds_of_work(open_store(args.prefix), args.work) or {}).values())
+        found = plan_from(measure(args.prefix, seconds), inputs, share)
         plan = found.plan
     else:
         if args.share or args.work:

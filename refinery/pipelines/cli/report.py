@@ -1,15 +1,11 @@
 """`refinery report`: a run as a page."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from refinery.pipelines.shell.arguments import say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
-
-if TYPE_CHECKING:
-    from refinery.loader.storage.store import Store
 
 EXAMPLES = """examples:
   refinery report out/web                                    writes out/web/report.html if it is not there
@@ -55,6 +51,7 @@ def _lines(args: Namespace) -> Iterator[str]:
     from refinery.pipelines.reports.run.facts import read_facts
     from refinery.pipelines.reports.run.report_page import report_page
     from refinery.pipelines.reports.run.write import REPORT
+    from refinery.pipelines.run.phases import seconds_of_work
     from refinery.pipelines.training.new_file import check_new, write_new
 
     price = USUAL
@@ -68,7 +65,7 @@ def _lines(args: Namespace) -> Iterator[str]:
     know_writer_of(args.recipe)
     store = open_store(args.prefix)
     output = args.output or store.url(REPORT)
-    facts = read_facts(store, seconds_of(store, args.work), price)
+    facts = read_facts(store, seconds_of_work(store, args.work), price)
     if not args.output and not args.overwrite and store.size(REPORT) is not None:
         yield f"{output} is there already: open it in a browser (--overwrite writes it anew)"
     else:
@@ -79,19 +76,6 @@ def _lines(args: Namespace) -> Iterator[str]:
     for finding in findings(facts):
         if finding.warns:
             yield f"look: {finding.text}"
-
-
-def seconds_of(store: "Store", work: str) -> Mapping[str, float] | None:
-    """Part of the work -> seconds of it, from the phases' manifests; None where the work location is gone."""
-    from refinery.loader.errors import FormatError
-    from refinery.loader.format.manifest import RUN, unseal
-    from refinery.pipelines.run.phases import read_seconds
-
-    try:
-        run = unseal(store.read(RUN), store.url(RUN))
-        return read_seconds(work or store.url("work"), run["phases"])
-    except (FormatError, OSError, KeyError):  # the report says that they are not known
-        return None
 
 
 COMMAND = Command(

@@ -1,0 +1,1 @@
+"""Tools over a finished corpus, a room each."""

@@ -1,0 +1,1 @@
+"""The lanes: their stages in order, on one screen each."""

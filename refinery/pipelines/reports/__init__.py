@@ -1,0 +1,1 @@
+"""Pages and cards for people to read."""

@@ -1,0 +1,1 @@
+"""A run: phases, fingerprints, reuse, publishing. Start at refine.py."""

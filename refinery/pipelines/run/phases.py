@@ -149,6 +149,15 @@ def read_seconds(work: str, fingerprints: Mapping[str, str]) -> dict[str, float]
     return seconds
 
 
+def seconds_of_work(store: Store, work: str = "") -> dict[str, float] | None:
+    """`read_seconds` of the run whose outputs `store` holds; None where its work location is gone."""
+    try:
+        run = unseal(store.read(RUN), store.url(RUN))
+        return read_seconds(work or store.url("work"), run["phases"])
+    except (FormatError, OSError, KeyError):  # whoever asks says that they are not known
+        return None
+
+
 def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The sum of several jobs' reports (refinery.transforms.core.job.report.merge_records), in the same form."""
     counters: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])

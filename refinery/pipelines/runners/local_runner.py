@@ -30,6 +30,7 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
 )
 from apache_beam.transforms import environments
 
+import refinery
 from refinery.pipelines.runners.beam_settings import settle
 from refinery.transforms.core.safe_text import printable
 
@@ -63,7 +64,7 @@ def _quieten_channels() -> None:
 
 def worker_environment() -> dict[str, str]:
     """The launcher's environment, with this copy of the package first on PYTHONPATH, and memory given back."""
-    root = str(Path(__file__).parents[3])
+    root = str(Path(refinery.__file__).parents[1])
     paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     return {**GIVE_BACK, **os.environ, "PYTHONPATH": paths}
 

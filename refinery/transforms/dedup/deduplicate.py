@@ -4,8 +4,8 @@
           -> components -> members -> verified removals -> what passes cut out of the kept documents
           -> verdicts
 
-Every arrow is a shuffle of record batches (transforms/dedup/records/record_batch.py). The result depends on the documents
-alone: not on the runner, the bundles, the order of elements, or how documents are spread over parts.
+Every arrow is a shuffle of record batches (transforms/dedup/records/record_batch.py). The result depends on the
+documents alone: not on the runner, the bundles, the order of elements, or how documents are spread over parts.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """

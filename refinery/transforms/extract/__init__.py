@@ -1,0 +1,1 @@
+"""From bytes of a page to text. Start at extract.py."""

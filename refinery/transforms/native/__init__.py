@@ -1,0 +1,1 @@
+"""Kernels in C of the stages: n-grams, MinHash, BPE, HTML blocks, classifiers."""

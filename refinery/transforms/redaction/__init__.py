@@ -1,0 +1,1 @@
+"""What is taken out of texts and addresses: patterns of secrets and of personal data."""

@@ -1,0 +1,1 @@
+"""Kept documents into shards: order, columns, removals. Start at shards.py."""

@@ -1,0 +1,1 @@
+"""Parquet that may be damaged or forged, read within bounds. Start at guarded.py."""

@@ -1,0 +1,1 @@
+"""Shards on this machine, mapped into memory. Start at local_source.py."""

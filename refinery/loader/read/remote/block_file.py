@@ -36,7 +36,8 @@ class Key(NamedTuple):
 class CachedBlock:
     """An open block, which no process evicts until it is freed.
 
-    table: CRC-32C of each page, uint32. closed: to be freed once nobody holds it (refinery.loader.read.remote.open_blocks).
+    table: CRC-32C of each page, uint32. closed: to be freed once nobody holds it
+    (refinery.loader.read.remote.open_blocks).
     """
 
     __slots__ = ("closed", "descriptor", "length", "table")

@@ -1,0 +1,1 @@
+"""Credentials, settings and signatures of S3. Start at settings.py."""

@@ -1,0 +1,1 @@
+"""Streams of rows that the pipeline packed. Start at packed_stream.py."""

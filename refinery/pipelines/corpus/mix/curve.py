@@ -1,9 +1,10 @@
 """A curve of upsampling: a formula of the quantile q, from 0 to 1, that says how often documents are delivered there.
 
-It is an arithmetic expression in the language of rules (refinery.transforms.filter.rules.expression), with two functions more:
-`power(x, y)` of an x of 0 or more, and `exp(x)`. A bin of several quantiles is delivered as often as the formula says
-on average between its ends: the mean of its values in the middle of 64 equal parts. Nothing is executed but that, and
-the same formula gives the same bits on every machine: power and exp are computed in decimal, to 30 digits.
+It is an arithmetic expression in the language of rules (refinery.transforms.filter.rules.expression), with two
+functions more: `power(x, y)` of an x of 0 or more, and `exp(x)`. A bin of several quantiles is delivered as often as
+the formula says on average between its ends: the mean of its values in the middle of 64 equal parts. Nothing is
+executed but that, and the same formula gives the same bits on every machine: power and exp are computed in decimal, to
+30 digits.
 """
 
 import math

@@ -1,0 +1,1 @@
+"""One page, judged again by a recipe. Start at replay.py."""

@@ -1,0 +1,1 @@
+"""`refinery show`, `sample`: documents to read. Start at show.py."""

@@ -1,0 +1,1 @@
+"""`refinery trace`: what became of a page, of a passage, of a token. Start at trace_documents.py."""

@@ -1,0 +1,1 @@
+"""`refinery verify`: every file and every document of a corpus checked. Start at verify.py."""

@@ -1,0 +1,1 @@
+"""`refinery card`: data cards, Croissant, bills of materials, the summary of the AI Act. Start at cards.py."""

@@ -1,0 +1,1 @@
+"""`refinery plan`: what a corpus will take. Start at formulas.py."""

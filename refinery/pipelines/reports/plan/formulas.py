@@ -1,9 +1,9 @@
 """The planner's formulas, each one expression of named quantities. The interactive page runs the same ones.
 
 A function's name is the quantity it gives, its parameters are the quantities it needs: inputs of a plan
-(refinery.pipelines.reports.plan.inputs) or other formulas. All are floats in SI units. Bodies are one `return` of + - * /,
-ceil, names and numbers: `javascript.py` writes them anew in JavaScript from their syntax trees, and since both compute
-in IEEE doubles, in the same order, the page's numbers are Python's to the last bit.
+(refinery.pipelines.reports.plan.inputs) or other formulas. All are floats in SI units. Bodies are one `return` of
++ - * /, ceil, names and numbers: `javascript.py` writes them anew in JavaScript from their syntax trees, and since
+both compute in IEEE doubles, in the same order, the page's numbers are Python's to the last bit.
 """
 
 import inspect

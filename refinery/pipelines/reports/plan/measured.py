@@ -19,7 +19,6 @@ from refinery.loader.format.removals import ID_BYTES, REFERENCE, URL_DUPLICATE
 from refinery.loader.read.corpus import Corpus
 from refinery.pipelines.reports.plan.presets import STAGES
 from refinery.pipelines.reports.plan.sample import Sample
-from refinery.pipelines.run.phases import read_seconds
 from refinery.transforms.core.names import TARGET_STAGE
 
 BATCH = 1 << 16  # rows that are in memory at once
@@ -47,14 +46,15 @@ class Measured:
     why: str
 
 
-def measure(prefix: str, work: str = "") -> Measured:
-    """A run at `prefix`. Memory: the removed documents' ids and origins, and a batch of the kept ones.
+def measure(prefix: str, seconds: float = 0.0) -> Measured:
+    """A run at `prefix`. seconds: of processor time that it took, 0 where that is not known. Memory: the removed
+    documents' ids and origins, and a batch of the kept ones.
 
     Raises FormatError where there is no finished corpus or it is damaged, ValueError for one of which nothing can be
     learned: without documents, or held to a target of tokens.
     """
     corpus = Corpus(prefix)
-    store, manifest, run = corpus.store, corpus.manifest, corpus.run
+    manifest, run = corpus.manifest, corpus.run
     if not manifest.has_tokens:
         raise NoTokens(prefix)
     if not manifest.totals["tokens"]:
@@ -75,7 +75,7 @@ def measure(prefix: str, work: str = "") -> Measured:
         token_bytes=float(DTYPES[manifest.dtype_code].itemsize),
         tokens=float(manifest.totals["tokens"]),
         text=float(manifest.totals["bytes"]),
-        seconds=sum((read_seconds(work or store.url("work"), run["phases"]) or {}).values()),
+        seconds=seconds,
         sample=sample,
         why=why,
     )

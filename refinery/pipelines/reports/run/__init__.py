@@ -1,0 +1,1 @@
+"""`refinery report`: a finished run as one page. Start at report_page.py."""

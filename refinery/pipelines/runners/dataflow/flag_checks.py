@@ -13,11 +13,13 @@ from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
+import refinery
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.params import Params
 from refinery.transforms.read.remote.files import is_remote
 
+HERE = Path(refinery.__file__).parent
 BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?")
 REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
@@ -167,7 +169,7 @@ def check_setup(given: Mapping[str, Any]) -> None:
     if not given.get("setup_file"):
         return
     setup = Path(given["setup_file"])
-    if setup.name != "setup.py" or not (setup.parent / "pipelines" / "dataflow" / Path(__file__).name).is_file():
+    if setup.name != "setup.py" or not (setup.parent / Path(__file__).relative_to(HERE.parent)).is_file():
         raise ValueError(f"--setup_file: {given['setup_file']!r} given, refinery's own setup.py is allowed")
     if given.get("sdk_container_image"):
         raise ValueError("--setup_file: --sdk_container_image given, too, which contains the package: leave one out")

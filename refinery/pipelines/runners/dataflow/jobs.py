@@ -1,8 +1,8 @@
 """Run a job on Dataflow to its end, whoever launched it: the launcher may die at any moment and be restarted.
 
-A job's name is computed (pipelines/runners/dataflow/job_records.py), and the service never runs two jobs of one name at once.
-The name is the lock: it covers the time between launching a job and recording it, and two launchers at once. A job that
-failed or was cancelled releases its name, so the next attempt uses the same one.
+A job's name is computed (pipelines/runners/dataflow/job_records.py), and the service never runs two jobs of one name at
+once. The name is the lock: it covers the time between launching a job and recording it, and two launchers at once. A
+job that failed or was cancelled releases its name, so the next attempt uses the same one.
 """
 
 import time

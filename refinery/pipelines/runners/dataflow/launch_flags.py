@@ -13,6 +13,7 @@ from typing import Any
 import apache_beam
 from apache_beam.internal import cloudpickle_pickler
 
+import refinery
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.runners.dataflow.flag_checks import check_bucket, flag_problems, read_options
 from refinery.pipelines.runners.dataflow.worker_package import PACKAGE_FILE, build_package
@@ -184,7 +185,7 @@ def hidden_path(path: str) -> str:
     file = PurePath(path)
     if not file.is_absolute():
         return path
-    for root in (PurePath(apache_beam.__file__).parents[1], PurePath(__file__).parents[3]):
+    for root in (PurePath(apache_beam.__file__).parents[1], PurePath(refinery.__file__).parents[1]):
         if file.is_relative_to(root):
             return file.relative_to(root).as_posix()
     return file.name

@@ -42,7 +42,7 @@ _RATE_LIMITS = ("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEED
 
 
 class DataflowService:
-    """`refinery.pipelines.runners.dataflow.jobs.Service` by REST, against the real service or a test's --dataflow_endpoint."""
+    """`jobs.Service` by REST, against the real service or a test's --dataflow_endpoint."""
 
     def __init__(self, options: PipelineOptions, project: str = "", region: str = "") -> None:
         """options: as for a launch. project, region: of the jobs, where they differ from the options."""
@@ -108,9 +108,7 @@ class DataflowService:
 
 @contextmanager
 def translated(launch: bool = False) -> Iterator[None]:
-    """Translate errors of Google's clients into those of pipelines/runners/dataflow/jobs.py, each one line; NameTaken only for
-    a launch.
-    """
+    """Translate errors of Google's clients into those of jobs.py, each one line; NameTaken only for a launch."""
     try:
         yield
     except DataflowJobAlreadyExistsError as error:  # how Beam reports that the answer is another job

@@ -27,6 +27,7 @@ ROOT = Path(refinery.__file__).parents[1]
 NAME = DISTRIBUTION
 PACKAGE_FILE = f"{NAME}-{version(NAME)}.tar.gz"
 WHOLE = ("refinery/pipelines", "refinery/transforms")
+ROOTS = "refinery/offers.py"  # how these and refinery/loader hand out names
 # The command line itself, and what it reads as a training node does.
 LAUNCHER = (
     "refinery/pipelines/corpus/checks/against.py",
@@ -76,6 +77,7 @@ def worker_files(extra: Mapping[str, bytes] = NOTHING) -> dict[str, bytes]:
     check_names(extra)
     paths = {path for folder in WHOLE for pattern in SOURCES for path in (ROOT / folder).rglob(pattern)}
     paths.update((ROOT / HEADERS).rglob("*.h"))
+    paths.add(ROOT / ROOTS)
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths} | dict(extra)
     for name in [name for name in files if name.startswith(LAUNCHER)]:
         del files[name]  # a worker has none of them

@@ -1,0 +1,1 @@
+"""Addresses of pages: hosts, and which addresses mean one page. Start at normalise.py."""

@@ -17,7 +17,7 @@ _side_outputs: "WeakKeyDictionary[beam.Pipeline, list[beam.PCollection]]" = Weak
 
 
 def add_side_output(pipeline: beam.Pipeline, side_outputs: beam.PCollection) -> None:
-    """Put a PCollection of side-output records where `refinery.transforms.core.job.write_report.WriteReport` finds it."""
+    """Put a PCollection of side-output records where `transforms.core.job.write_report.WriteReport` finds it."""
     side_outputs.element_type = bytes
     _side_outputs.setdefault(pipeline, []).append(side_outputs)
 

@@ -1,0 +1,1 @@
+"""Checksums of inputs, while they are read. Start at file_read.py."""

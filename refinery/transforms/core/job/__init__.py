@@ -1,0 +1,1 @@
+"""What a job is told and what it reports. Start at report.py."""

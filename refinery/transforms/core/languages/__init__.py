@@ -1,0 +1,1 @@
+"""Codes of languages, and settings that differ by language. Start at codes.py."""

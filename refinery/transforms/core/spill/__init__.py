@@ -1,0 +1,1 @@
+"""Sorting on disk what does not fit in memory. Start at sorted_rows.py."""

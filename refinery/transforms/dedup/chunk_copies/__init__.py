@@ -1,0 +1,1 @@
+"""Copies of functions in source code. Start at find.py."""

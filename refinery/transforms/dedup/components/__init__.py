@@ -1,0 +1,1 @@
+"""Connected components of duplicates, in groups of bounded size. Start at find.py."""

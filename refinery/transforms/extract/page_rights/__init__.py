@@ -1,0 +1,1 @@
+"""What a page declares of its licence and of training. Start at page_declarations.py."""

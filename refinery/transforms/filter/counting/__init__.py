@@ -1,0 +1,1 @@
+"""How other projects count lines, words and n-grams."""

@@ -1,0 +1,1 @@
+"""Which words are toxic, in which disguise, and what merely mentions them. Start at words.py."""

@@ -1,0 +1,1 @@
+"""Messages of HTTP: chunks, header fields, media types. Start at fields.py."""

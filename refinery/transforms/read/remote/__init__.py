@@ -1,0 +1,1 @@
+"""Inputs elsewhere: buckets, hubs, the web. Start at files.py."""

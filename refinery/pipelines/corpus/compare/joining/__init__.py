@@ -1,0 +1,1 @@
+"""Two corpora, document by document, joined on disk. Start at join.py."""
