@@ -124,7 +124,7 @@ class PublishedCorpus(Corpus):
     package's. Tokenizer and lookup index are read when they are first needed.
     """
 
-    def __init__(self, location: str | Store, say: Say = silent, writer: Writer | None = None) -> None:
+    def __init__(self, location: str | Store, say: Say = silent, writer: "Writer | None" = None) -> None:
         super().__init__(location)
         self._say = say
         if writer is not None:
@@ -143,7 +143,7 @@ class PublishedCorpus(Corpus):
         return corpus_tokenizer(self)
 
     @cached_property
-    def writer(self) -> Writer:
+    def writer(self) -> "Writer":
         """What wrote its shards. Raises FormatError where that is not known here."""
         from refinery.pipelines.recipe.writers import find_writer  # all lanes, which few need
 
