@@ -14,7 +14,7 @@ Batches are bounded, files are read when they are needed, and a damaged or forge
 
 from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -25,7 +25,9 @@ from refinery.pipelines.corpus.export.exported import ExportedCorpus
 from refinery.pipelines.published.published import Found, Place, PublishedCorpus
 from refinery.pipelines.published.scan import Say, silent
 from refinery.pipelines.published.view import CorpusView
-from refinery.transforms.core.stage import Writer
+
+if TYPE_CHECKING:
+    from refinery.transforms.core.stage import Writer
 
 __all__ = ["CorpusView", "Documents", "ExportedCorpus", "Found", "Place", "PublishedCorpus", "open"]
 
@@ -59,7 +61,7 @@ class Documents(Protocol):
 
 
 def open(
-    location: str | PathLike[str], say: Say = silent, writer: Writer | None = None
+    location: str | PathLike[str], say: Say = silent, writer: "Writer | None" = None
 ) -> PublishedCorpus | CorpusView | ExportedCorpus:
     """What is published at a local folder, gs://bucket/prefix, s3://bucket/prefix or https://host/prefix.
 

@@ -42,6 +42,7 @@ ROOMS = {
     "index": (
         "refinery.loader.format.",
         "refinery.loader.read.corpus",
+        "refinery.transforms.write.megatron",  # a writer reads back what it writes
         "refinery.pipelines.corpus.verify.shard",  # reads it to say all that is wrong with it
         "refinery.pipelines.corpus.adopt.megatron_index",  # files of other tools
     ),

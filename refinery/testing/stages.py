@@ -242,7 +242,7 @@ class StageTests:
                 allowed = isinstance(error, UnicodeError) and not is_clean(text)
                 expect(allowed, f"{name}: {type(error).__name__} raised: {error}")
                 continue
-            expect(is_answer(answer), f"{name}: {answer!r:.80} returned, a document or a Drop is needed")
+            expect(is_answer(answer), f"{name}: {answer.result!r:.80} returned, a document or a Drop is needed")
 
     def test_time_grows_with_the_text(self) -> None:
         params = self.params()

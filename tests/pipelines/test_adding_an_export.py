@@ -114,16 +114,16 @@ def test_its_test_passes(mine: Path) -> None:
         ("nosuch:ARROW", "--format: module 'nosuch' found neither in .* nor installed"),
         ("arrow_ipc:ARROV", "no declaration of a export format by that name; did you mean ARROW"),
         ("arow", "--format: 'arow' given, one of jsonl, .* or module:NAME is allowed"),
-        ("taken:JSONL", "an export 'jsonl': a name that no format has is allowed"),
+        ("taken_export:JSONL", "an export 'jsonl': a name that no format has is allowed"),
     ],
 )
 def test_what_is_no_format(
     form: str, message: str, corpus: Path, mine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     taken = CODE.replace('name="arrow"', 'name="jsonl"').replace("ARROW =", "JSONL =")
-    (mine / "taken.py").write_text(taken)
+    (mine / "taken_export.py").write_text(taken)
     assert execute(words(corpus, mine / "made", form)) == 2
     said = capsys.readouterr().err
     assert re.search(message, said), said
     assert not (mine / "made").exists()
-    sys.modules.pop("taken", None)
+    sys.modules.pop("taken_export", None)

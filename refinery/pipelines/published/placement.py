@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from refinery.transforms.core.document import hash64
-from refinery.transforms.dedup.stages import URL_DUPLICATES
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What determines the position of a document, from the recipe. domains: source -> domain. one_address:
-    whether no two have one address.
+    """What determines the position of a document, from the recipe. domains: source -> domain. one_address: whether no
+    two have one address; `read_plan` leaves that to whoever asks, since stages are not known here.
     """
 
     seed: int
@@ -38,4 +37,4 @@ def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
         return None
     texts = all(isinstance(text, str) for pair in domains.items() for text in pair)
     good = type(seed) is int and type(validation) in (int, float) and math.isfinite(validation)
-    return Plan(seed, float(validation), domains, bool(recipe.get(URL_DUPLICATES.key))) if texts and good else None
+    return Plan(seed, float(validation), domains) if texts and good else None

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.storage.store import Store
-from refinery.transforms.core.stage import Writer
+
+if TYPE_CHECKING:
+    from refinery.transforms.core.stage import Writer
 
 
-def shard_texts(store: Store, writer: Writer, shard: ShardEntry) -> Iterator[str]:
+def shard_texts(store: Store, writer: "Writer", shard: ShardEntry) -> Iterator[str]:
     """The text of each document, in order. Memory: what the writer's `read` needs.
 
     Raises FormatError, which names the file, for what the writer cannot read, and for more or fewer texts than the
@@ -31,7 +33,7 @@ def shard_texts(store: Store, writer: Writer, shard: ShardEntry) -> Iterator[str
         raise FormatError(f"{what}: {count} texts found, {shard.documents} expected from the manifest")
 
 
-def _read(writer: Writer, files: Mapping[str, BinaryIO], what: str) -> Iterator[str]:
+def _read(writer: "Writer", files: Mapping[str, BinaryIO], what: str) -> Iterator[str]:
     try:
         for content in writer.read(files):
             yield content.decode()

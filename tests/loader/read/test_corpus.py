@@ -70,7 +70,7 @@ def test_an_index_that_is_not_the_published_one(tmp_path: Path, damage: bytes | 
         path.unlink()
     else:
         path.write_bytes(path.read_bytes()[: -len(damage) or None] + damage if damage else b"")
-    with pytest.raises(FormatError, match=rf"idx: .* {path.stat().st_size if damage else 62} bytes.* expected"):
+    with pytest.raises(FormatError, match=r"idx: .*expected"):
         list(Corpus(str(tmp_path)).shards("train", "code"))
 
 

@@ -13,7 +13,6 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.export.export_format import TOKENS
 from refinery.pipelines.corpus.export.export_manifest import read_export
-from refinery.pipelines.corpus.export.read_documents import read_documents
 from refinery.pipelines.published.columns import TEXT, Columns
 from refinery.pipelines.published.published import Found, Place, id_bytes
 from refinery.pipelines.published.scan import Say, silent
@@ -92,6 +91,8 @@ class ExportedCorpus:
             with guarded_parquet(self.store.open(path), self.store.url(path)) as file:
                 yield from file.iter_batches(BATCH_ROWS)
             return
+        from refinery.pipelines.corpus.export.read_documents import read_documents  # all formats, and users' own
+
         with written_by_a_run(f"{self._where}: its fields are"):
             fields = [str(name) for name in self.manifest["fields"]]
         with self.store.open(path) as stream:

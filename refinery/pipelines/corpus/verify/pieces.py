@@ -5,7 +5,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -38,6 +38,7 @@ from refinery.pipelines.corpus.verify.text_shard import check_text_shard
 from refinery.pipelines.published.placement import Plan, read_plan
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.stage import Writer
+from refinery.transforms.dedup.stages import URL_DUPLICATES
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.write.lookup.entries import Hashes
 
@@ -131,7 +132,8 @@ class Checker:
         self.question = question
         corpus = Corpus(question.prefix)
         self.store, self.manifest = corpus.store, corpus.manifest
-        self.plan = read_plan(self.manifest.recipe)
+        plan, recipe = read_plan(self.manifest.recipe), self.manifest.recipe
+        self.plan = plan and replace(plan, one_address=bool(recipe.get(URL_DUPLICATES.key)))
         self.has_text_ids = notes_text_ids(self.manifest)
         self._lookup = LookupFiles(self.manifest)
         self._lock = threading.Lock()

@@ -16,6 +16,7 @@ from refinery.pipelines.reports.plan.from_run import forecast_lines, plan_from
 from refinery.pipelines.reports.plan.measured import Measured, _end, measure
 from refinery.pipelines.reports.plan.presets import STAGES
 from refinery.pipelines.run.api import refine
+from refinery.pipelines.run.phases import seconds_of_work
 from tests.corpus_factory import replace_manifest
 from tests.pipelines.small_runs import OFF, WORDS
 from tests.plain_manifest import manifest_of
@@ -44,7 +45,9 @@ def measured(small: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Mea
         **OFF,
     }
     refine(recipe, folder / "out", workers=0)
-    return measure(str(folder / "out")), folder / "out"
+    prefix = str(folder / "out")
+    seconds = seconds_of_work(open_store(prefix)) or {}
+    return measure(prefix, sum(seconds.values())), folder / "out"
 
 
 def test_a_runs_files_are_a_sample(measured: tuple[Measured, Path]) -> None:

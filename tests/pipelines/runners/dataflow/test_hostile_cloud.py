@@ -259,7 +259,8 @@ def test_what_is_no_answer_about_an_object_is_an_error_of_storage(
 
 
 def test_a_listing_has_an_end(server: LyingServer, store: GcsStore) -> None:
-    server.act = lambda request: answer({"items": [{"name": "p/a", "crc32c": "AAAAAA=="}], "nextPageToken": "again"})
+    page = {"items": [{"name": "p/a", "crc32c": "AAAAAA==", "size": "1"}], "nextPageToken": "again"}
+    server.act = lambda request: answer(page)
     with pytest.raises(StorageError, match=r"gs://bucket/p: cannot be listed: the service repeats a page"):
         store.list()
 
@@ -324,7 +325,7 @@ def test_a_buckets_name_is_no_request(url: str) -> None:
 
 @pytest.mark.usefixtures("store")
 def test_whether_a_bucket_is_empty_costs_one_request(server: LyingServer) -> None:
-    items = [{"name": f"web/{number}", "crc32c": "AAAAAA=="} for number in range(10)]
+    items = [{"name": f"web/{number}", "crc32c": "AAAAAA==", "size": "1"} for number in range(10)]
 
     def act(request: Request) -> Answer:
         return answer({"items": items, "nextPageToken": "more"}) if "prefix" in request.path else answer({}, 404)
@@ -332,6 +333,6 @@ def test_whether_a_bucket_is_empty_costs_one_request(server: LyingServer) -> Non
     server.act = act
     assert inspect("gs://bucket/web").state == "foreign"
     assert len([request for request in server.requests if "prefix" in request.path]) == 1
-    items[:] = [{"name": "web/", "crc32c": "AAAAAA=="}]
+    items[:] = [{"name": "web/", "crc32c": "AAAAAA==", "size": "0"}]
     server.act = lambda request: answer({"items": items}) if "prefix" in request.path else answer({}, 404)
     assert inspect("gs://bucket/web").state == "empty"  # a console's mark of a folder
