@@ -9,7 +9,6 @@ from refinery.pipelines.corpus.trace.answers import Doc, Kept
 from refinery.pipelines.published.find_rows import Wanted, find_rows
 from refinery.pipelines.published.published import Place, PublishedCorpus
 from refinery.pipelines.published.shard_tokens import read_tokens
-from refinery.pipelines.recipe.writers import know_writer_of
 from refinery.pipelines.run.phases import read_phase
 from refinery.transforms.core.document import Document
 
@@ -54,6 +53,8 @@ class Texts:
         """Of a document of the corpus. Cost: its tokens, by one read of a range of the shard's file; in a corpus of
         texts the shard up to it."""
         if not self.corpus.manifest.has_tokens:
+            from refinery.pipelines.recipe.writers import know_writer_of  # all stages, and what reads recipes
+
             know_writer_of(self.recipe)
             split, domain, _ = kept.shard.split("/")
             place = Place(split, domain, kept.shard, kept.document, kept.token_offset, kept.token_count)
