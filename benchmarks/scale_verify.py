@@ -110,9 +110,9 @@ def judge(folder: Path, shards: int) -> None:
     """Make what shares leave, and judge it."""
     prefix, partials = folder / "corpus", open_store(str(folder / "partials"))
     make_manifest(made_payload(shards, 8, 18)).publish(open_store(str(prefix)))
-    corpus = open_corpus(Question(str(prefix), 8, load_tokenizer))
-    pieces, entries = corpus.pieces, list(corpus.manifest.shards)
-    every, count = corpus.identity, shares_for(pieces)
+    checked = open_corpus(Question(str(prefix), 8, load_tokenizer))
+    pieces, entries = checked.pieces, list(checked.corpus.manifest.shards)
+    every, count = checked.identity, shares_for(pieces)
     for number in range(count):
         share = Share(number, count)
         findings = [Finding(facts=facts_of(piece, entries)) for piece in share.of(pieces)]
