@@ -58,8 +58,8 @@ from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 {COST}
 prefix, partials = sys.argv[1:]
 before, used = cost(), time.process_time()
-corpus = open_corpus(Question(prefix, 8, load_tokenizer))
-pieces, asked = corpus.pieces, corpus.identity
+checked = open_corpus(Question(prefix, 8, load_tokenizer))
+corpus, pieces, asked = checked.corpus, checked.pieces, checked.identity
 tasks = share_tasks(pieces, shares_for(pieces))
 planned = time.process_time() - used
 findings, runs = read_partials(open_store(partials), asked, pieces, "``")
