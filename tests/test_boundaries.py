@@ -89,7 +89,7 @@ def test_every_room_says_what_it_holds() -> None:
     paths = [path for path in source_files() if path.stem == "__init__"]
     said = {path: ast.get_docstring(ast.parse(path.read_bytes())) or "" for path in paths}
     assert [str(path) for path, text in said.items() if not text] == []
-    named = [(path, name) for path, text in said.items() for name in re.findall(r"(?<![*\w/])[\w/]+\.py\b", text)]
+    named = [(path, name) for path, text in said.items() for name in re.findall(r"(?<![*\w/])[\w/.]+\.py\b", text)]
     assert [
         name for path, name in named if not any((at / name).is_file() for at in (path.parent, path.parent.parent, ROOT))
     ] == []

@@ -1,6 +1,7 @@
 """The steps of "A writer" in docs/extending.md, followed literally: one file, one line of a recipe; and what looks at a
 corpus of texts."""
 
+import gzip
 import json
 import re
 import shutil
@@ -228,6 +229,11 @@ def failing(files: Mapping[str, BinaryIO]) -> Iterator[bytes]:
     raise KeyError("text")
 
 
+def not_gzip(files: Mapping[str, BinaryIO]) -> Iterator[bytes]:
+    yield from islice(TRUE_READ[0](files), 1)
+    raise gzip.BadGzipFile("Not a gzipped file")
+
+
 TRUE_READ: list[Any] = []
 
 
@@ -252,6 +258,25 @@ def test_verify_finds_other_texts(read: Any, found: str, out: Path) -> None:
     if read not in (swapped, more):  # those may be of one size, and nobody asks for a document behind the last
         with pytest.raises(FormatError):
             list(refinery.corpus.open(out).documents(["text"]))
+
+
+@pytest.mark.parametrize("read", [swapped, longer, shorter, not_gzip])
+def test_no_other_text_stands_beside_an_id(read: Any, out: Path) -> None:
+    """A single document is compared with its size and its id. What gzip and bz2 raise for damage is an OSError."""
+    writer = load_recipe("texts.yaml").LANE.writer
+    TRUE_READ[:] = [writer.read]
+    sound = refinery.corpus.open(out, writer=writer)
+    changed = refinery.corpus.open(out, writer=replace(writer, read=read))  # each has the writer that it was given
+    ids = [id_ for batch in sound.documents(["id"]) for id_ in batch.column("id").to_pylist()]
+    assert len({sound.text(id_) for id_ in ids}) == len(ids)
+    wrong = 0
+    for id_ in ids:
+        try:
+            assert changed.text(id_) == sound.text(id_)
+        except FormatError as error:
+            assert ".jsonl.zst" in str(error) or "train/s/shard-" in str(error) or "validation/s/shard-" in str(error)
+            wrong += 1
+    assert wrong
 
 
 def test_verify_finds_damage(mine: Path, out: Path) -> None:

@@ -93,7 +93,7 @@ FIELDS = (
         "published corpus",
         *(REMOVALS, VERDICTS),
     ),
-    _field("text", _TEXT, "the text that was encoded", EXPORTS, documents="the cleaned text"),
+    _field("text", _TEXT, "the text that was encoded or written", EXPORTS, documents="the cleaned text"),
     _field(
         "url",
         _TEXT,
@@ -166,7 +166,7 @@ FIELDS = (
     _field(
         "text_bytes",
         _NUMBER,
-        "size in UTF-8 of the text that was encoded",
+        "size in UTF-8 of the text that was encoded or written",
         *(SHUFFLE, PROVENANCE, *_PLACED),
         exports="size of the text in UTF-8",
     ),
@@ -180,8 +180,8 @@ FIELDS = (
     _field(
         "meta",
         _TEXT,
-        "a JSON object with further values; `text_id`, where the text that was encoded is not the one that `id` is the "
-        "hash of, has that text's, in hexadecimal",
+        "a JSON object with further values; `text_id`, where the text that was encoded or written is not the one that "
+        "`id` is the hash of, has that text's, in hexadecimal",
         *(SHUFFLE, PROVENANCE),
         documents="JSON object: `date`, `record_id`, `language`, `language_score` and the source's `meta_fields`, as "
         "far as known",

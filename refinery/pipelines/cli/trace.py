@@ -83,6 +83,10 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     if args.search_texts:
         from refinery.pipelines.corpus.trace.search_texts import search_texts
 
+        if args.recipe:
+            from refinery.pipelines.recipe.writers import know_writer_of
+
+            know_writer_of(args.recipe)
         most = parse_size("--search-texts", args.search_texts)
         found_texts = search_texts(args.prefix, args.work, text, most, progress)
         queries += [Query("id", id_) for id_ in found_texts.ids]

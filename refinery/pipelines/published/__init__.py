@@ -1,4 +1,4 @@
-"""The door to what a run published: documents, texts, lookups, views.
+"""What a run published, opened as an object: documents, texts, lookups, views.
 
 Start at published.py; `refinery.corpus.open` opens it.
 """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 
 from refinery.loader.errors import FormatError
@@ -22,7 +23,7 @@ from refinery.pipelines.published.lookup_index import LookupIndex
 from refinery.pipelines.published.scan import Say, silent
 from refinery.pipelines.published.shard_texts import shard_texts
 from refinery.pipelines.published.shard_tokens import corpus_tokenizer, read_row, read_tokens, shard_path, without_ends
-from refinery.transforms.core.document import text_bytes
+from refinery.transforms.core.document import TEXT_ID, document_id, text_bytes
 
 if TYPE_CHECKING:
     from refinery.pipelines.published.statistics.published import Statistics
@@ -126,11 +127,7 @@ class PublishedCorpus(Corpus):
 
     def __init__(self, location: str | Store, say: Say = silent, writer: "Writer | None" = None) -> None:
         super().__init__(location)
-        self._say = say
-        if writer is not None:
-            from refinery.pipelines.recipe.writers import know_writer  # all lanes, which few need
-
-            know_writer(writer)
+        self._say, self._writer = say, writer
 
     @property
     def kind(self) -> str:
@@ -147,7 +144,7 @@ class PublishedCorpus(Corpus):
         """What wrote its shards. Raises FormatError where that is not known here."""
         from refinery.pipelines.recipe.writers import find_writer  # all lanes, which few need
 
-        return find_writer(self.manifest)
+        return find_writer(self.manifest, self._writer)
 
     @cached_property
     def lookup(self) -> LookupIndex:
@@ -243,7 +240,7 @@ class PublishedCorpus(Corpus):
         """The documents of the corpus with that address, origin (file@offset) or id: any of those that are given, in
         the order of shards. An address is compared as it was published, `refinery trace` knows redacted ones too.
 
-        Raises FormatError for an adopted corpus, OSError for damage. Cost: of an id one shard of each domain and split,
+        Raises FormatError for an adopted corpus, and for damage. Cost: of an id one shard of each domain and split,
         of an address or an origin 0.2 MB of the lookup index and the files that it names; without an index all files.
         """
         if url is origin is id is None:
@@ -275,13 +272,19 @@ class PublishedCorpus(Corpus):
 
     def text(self, document: str | bytes | Place) -> str:
         """The text of a document as published, decoded from its tokens. `tokenizer.lossless` says whether that is the
-        text that was encoded, byte for byte. Of a corpus of texts what was written; cost: the shard up to it. Raises
-        KeyError as `place`."""
+        text that was encoded, byte for byte. Of a corpus of texts what was written, compared with the document's size
+        and id; cost: the shard up to it. Raises KeyError as `place`, FormatError for another text."""
         if self.manifest.has_tokens:
             return self.decode(self.tokens(document))
         place = document if isinstance(document, Place) else self.place(document)
-        texts = shard_texts(self.store, self.writer, self.shard(place.shard))
-        return next(islice(texts, place.document, None))
+        shard, what = self.shard(place.shard), self.store.url(place.shard)
+        row = read_row(self, shard, place.document, ("id", TEXT_BYTES, "meta"))
+        written = pa.RecordBatch.from_pylist([{TEXT_BYTES: row[TEXT_BYTES]}])
+        texts = WrittenTexts(shard_texts(self.store, self.writer, shard), what)
+        text = next(texts.texts(written, np.array([place.document])))
+        if document_id(text).hex() != orjson.loads(row["meta"]).get(TEXT_ID, row["id"].hex()):
+            raise FormatError(f"{what}: document {place.document}: the text is not that of its id")
+        return text
 
     def shard(self, name: str) -> ShardEntry:
         """The shard of that name: the path of its files without suffix. Raises KeyError."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import ShardEntry
-from refinery.loader.storage.store import Store
+from refinery.loader.storage.fetch import FetchError
+from refinery.loader.storage.store import StorageError, Store
 
 if TYPE_CHECKING:
     from refinery.transforms.core.stage import Writer
@@ -37,9 +38,11 @@ def _read(writer: "Writer", files: Mapping[str, BinaryIO], what: str) -> Iterato
     try:
         for content in writer.read(files):
             yield content.decode()
-    except OSError:
+    except (StorageError, FetchError):
         raise
-    except Exception as error:  # noqa: BLE001 - of the format's library, or of a user's own code
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno:  # else of a library: gzip's and bz2's for damage are OSErrors
+            raise
         said = (str(error) or repr(error)).splitlines()[0]
         raise FormatError(
             f"{what}: the writer {writer.name!r} cannot read it ({type(error).__name__}: {said:.200}); refinery verify "

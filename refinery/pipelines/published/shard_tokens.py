@@ -1,6 +1,6 @@
 """Tokens of a shard, and whose they are: from one row group and one range of bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,9 +60,10 @@ def _groups(file: GuardedFile, offset: int) -> Iterator[tuple[int, int]]:
     return reversed(firsts)
 
 
-def read_row(corpus: Corpus, shard: ShardEntry, number: int) -> Row:
-    """The provenance row of document `number` of the shard. Cost: its row group."""
-    columns = [name for name in corpus.schema.names if name != "meta"]
+def read_row(corpus: Corpus, shard: ShardEntry, number: int, columns: Sequence[str] = ()) -> Row:
+    """The provenance row of document `number` of the shard. columns: those of the row; all but `meta` if none is given.
+    Cost: its row group."""
+    columns = columns or [name for name in corpus.schema.names if name != "meta"]
     path = shard.provenance.path
     with corpus.parquet(path, corpus.schema) as file:
         for group in range(file.metadata.num_row_groups):

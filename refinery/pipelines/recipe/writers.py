@@ -39,11 +39,13 @@ def know_writer_of(recipe: str) -> None:
         know_writer(load_recipe(recipe).LANE.writer)
 
 
-def find_writer(manifest: Manifest) -> Writer:
-    """The writer of a corpus. Raises FormatError, saying what to do, for one that is not known here, and for one that
-    writes other files now than the manifest states."""
+def find_writer(manifest: Manifest, given: Writer | None = None) -> Writer:
+    """The writer of a corpus. given: one that the caller has, which is used if it has the name. Raises FormatError,
+    saying what to do, for one that is not known here, and for one that writes other files now than the manifest states.
+    """
     name = manifest.written.writer
-    writer = own_writers().get(name) or _named.get(name) or _installed(name)
+    own = given if given is not None and given.name == name else None
+    writer = own_writers().get(name) or own or _named.get(name) or _installed(name)
     if writer is None:
         raise FormatError(
             f"manifest.json of {manifest.name!r:.100}: its writer is {name!r:.80}, which is not known here: name the "
@@ -58,8 +60,16 @@ def find_writer(manifest: Manifest) -> Writer:
 
 
 def _installed(name: str) -> Writer | None:
-    for reference in offered(GROUP).values():
-        declared, _ = load_declaration("writer", reference, Path.cwd(), Writer)
+    references = offered(GROUP)
+    broken = ""
+    for reference in sorted(references.values(), key=lambda each: each != references.get(name)):
+        try:
+            declared, _ = load_declaration("writer", reference, Path.cwd(), Writer)
+        except ValueError as error:  # another one's fault, perhaps
+            broken = broken or str(error)
+            continue
         if declared.name == name:
             return declared
+    if broken:
+        raise FormatError(f"writer {name!r:.80}: not found, and an installed writer cannot be loaded: {broken}")
     return None

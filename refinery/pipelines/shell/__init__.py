@@ -1,1 +1,1 @@
-"""What the command line is to a shell: exit codes, completion, the end of `--help`."""
+"""The declaration of a command, exit codes, completion and help texts. Start at command.py."""

@@ -23,7 +23,7 @@ class _DocumentImpl(coder_impl.StreamCoderImpl):
         raw = isinstance(doc, RawDocument)
         content = doc.content if raw else doc.text
         is_str = isinstance(content, str)
-        header = {name: getattr(doc, name) for name in HEADERS[type(doc)]}
+        header = {name: getattr(doc, name) for name in HEADERS[RawDocument if raw else Document]}
         header["meta"], header["str"] = dict(doc.meta), is_str
         if not raw:
             header["id"] = doc.id.hex()

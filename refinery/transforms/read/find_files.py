@@ -116,12 +116,12 @@ def match(pattern: str) -> list[Found]:
         wanted = glob_regex(pattern)
         return [
             found
-            for path in files_below(fixed_folder(pattern) or "/")
+            for path in files_below(fixed_folder(pattern) or "/")  # of an absolute one
             if wanted.fullmatch(path)
             for found in named(path)
         ]
 
-    return meaning(pattern if "/" in pattern else f"./{pattern}", named, listed)
+    return meaning(pattern if os.path.isabs(pattern) else f"./{pattern}", named, listed)
 
 
 def is_regular(path: str) -> bool:

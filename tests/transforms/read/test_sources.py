@@ -118,6 +118,28 @@ def test_folders_in_between_may_be_none_and_hidden_files_are_no_input(tmp_path: 
     assert found("b/.nfs*.jsonl") == ["b/.nfs0001.jsonl"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*/a.jsonl", ["b/a.jsonl", "pre-1/a.jsonl"]),
+        ("**/a.jsonl", ["a.jsonl", "b/a.jsonl", "b/c/a.jsonl", "pre-1/a.jsonl"]),
+        ("{b,pre-1}/a.jsonl", ["b/a.jsonl", "pre-1/a.jsonl"]),
+        ("pre-*/a.jsonl", ["pre-1/a.jsonl"]),
+        ("b/**/a.jsonl", ["b/a.jsonl", "b/c/a.jsonl"]),
+        ("../here/*/a.jsonl", ["../here/b/a.jsonl", "../here/pre-1/a.jsonl"]),
+        ("a.jsonl", ["a.jsonl"]),
+    ],
+)
+def test_relative_patterns_are_of_the_working_directory_alone(
+    pattern: str, found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here/a.jsonl", "here/b/a.jsonl", "here/b/c/a.jsonl", "here/pre-1/a.jsonl", "there/a.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    monkeypatch.chdir(tmp_path / "here")
+    assert [task.path for task in plan(pattern)] == found
+
+
 def test_paths_that_cannot_be_read_are_refused_in_one_line(tmp_path: Path) -> None:
     folder = make(tmp_path, a__warc__gz=b"x", a__odd=b"x", a__warc__wat__gz=b"x", a__parquet__gz=b"x")
     for paths, message in [

@@ -1,1 +1,4 @@
-"""Checks that more than one kind of output needs: texts, tokens, packed columns, takedowns. Start at file_checks.py."""
+"""Checks that `verify` shares between corpora, exports and views.
+
+Start at file_checks.py.
+"""

@@ -49,16 +49,21 @@ class Texts:
 
         return RecordedRun(self.prefix, self.recipe)
 
+    @cached_property
+    def _written(self) -> PublishedCorpus:
+        """The corpus, once the writer of its texts is known."""
+        from refinery.pipelines.recipe.writers import know_writer_of  # all stages, and what reads recipes
+
+        know_writer_of(self.recipe)
+        return self.corpus
+
     def kept(self, kept: Kept) -> Text:
         """Of a document of the corpus. Cost: its tokens, by one read of a range of the shard's file; in a corpus of
         texts the shard up to it."""
         if not self.corpus.manifest.has_tokens:
-            from refinery.pipelines.recipe.writers import know_writer_of  # all stages, and what reads recipes
-
-            know_writer_of(self.recipe)
             split, domain, _ = kept.shard.split("/")
             place = Place(split, domain, kept.shard, kept.document, kept.token_offset, kept.token_count)
-            return Text(self.corpus.text(place), AS_WRITTEN)
+            return Text(self._written.text(place), AS_WRITTEN)
         shard, start = self.corpus.shard(kept.shard), kept.token_offset
         ids = read_tokens(self.corpus, shard, start, start + kept.token_count)
         what = AS_PUBLISHED if self.corpus.tokenizer.lossless else NORMALISED

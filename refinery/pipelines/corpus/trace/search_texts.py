@@ -45,7 +45,7 @@ def search_texts(prefix: str, work: str, text: str, most: float, say: Say) -> Se
     first one whole).
 
     It reads work/documents/ where it is (as phase 1 left them: before lines are cut and personal data is replaced),
-    else it decodes the shards. Cost: all of those files up to the bound. Raises ValueError for a text without a letter.
+    else the shards. Cost: all of those files up to the bound. Raises ValueError for a text without a letter.
     """
     wanted = clean_text(text, False)
     if not wanted:
@@ -59,7 +59,7 @@ def search_texts(prefix: str, work: str, text: str, most: float, say: Say) -> Se
         items: Sequence[Any] = parts
     else:
         shards = [shard for shard in corpus.manifest.shards if shard.documents]
-        what, sizes = "shards, decoded", [shard.written[0].size for shard in shards]
+        what, sizes = "shards", [shard.written[0].size for shard in shards]
         look, items = lambda shard: list(_in_shard(corpus, shard, wanted)), shards
     chosen, done = _up_to(sizes, most)
     say(f"searching {human_bytes(done)} of {what} for the text")

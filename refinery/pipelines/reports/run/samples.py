@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush, heappushpop
 
+import numpy as np
 import pyarrow as pa
 
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.read.corpus import Corpus
-from refinery.pipelines.published.columns import SPANS
-from refinery.pipelines.published.published import PublishedCorpus
+from refinery.pipelines.published.columns import SPANS, TEXT_BYTES
+from refinery.pipelines.published.published import PublishedCorpus, WrittenTexts
 from refinery.pipelines.published.shard_texts import shard_texts
 from refinery.pipelines.published.shard_tokens import read_tokens
 from refinery.transforms.core.document import hash64
@@ -139,10 +140,13 @@ def kept_texts(corpus: PublishedCorpus) -> list[KeptText]:
 def first_texts(corpus: PublishedCorpus, shard: ShardEntry, most: int) -> Iterator[KeptText]:
     """The first documents of a shard."""
     columns = [column.name for column in corpus.manifest.columns]
-    names = ["source", "url", "copies", *(SPANS if corpus.manifest.has_tokens else ()), *columns]
+    names = ["source", "url", "copies", *(SPANS if corpus.manifest.has_tokens else (TEXT_BYTES,)), *columns]
     with corpus.parquet(shard.provenance.path) as parquet:
         batch = next(parquet.iter_batches(most, columns=names))
-    texts = None if corpus.manifest.has_tokens else shard_texts(corpus.store, corpus.writer, shard)
+    texts = None
+    if not corpus.manifest.has_tokens:
+        written = WrittenTexts(shard_texts(corpus.store, corpus.writer, shard), corpus.store.url(shard.written[0].path))
+        texts = written.texts(batch, np.arange(len(batch)))
     for row in batch.to_pylist():
         notes = {name: as_text(row[name]) for name in columns if row[name] not in (None, "")}
         yield KeptText(

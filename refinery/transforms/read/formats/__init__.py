@@ -1,4 +1,4 @@
-"""One file for each format of sources: how it is read, and its declaration, a `Reader`.
+"""Formats of inputs, a file each: how one is read, and its declaration, a `Reader`.
 
-`registry.py` finds every declaration in here by itself: a format is added by adding its file.
+../registry.py finds them: to add a format, add a file.
 """

@@ -50,7 +50,7 @@ def test_a_part_of_a_text_in_decoded_shards(hand_made: Path) -> None:
     found = search_texts(str(hand_made), "", "fine", 1e9, lambda line: None)
     (id_,) = found.ids
     ((_, answer),) = trace(str(hand_made), [Query("id", id_)]).answers
-    assert isinstance(answer, Kept) and found.done == found.size and found.what == "shards, decoded"
+    assert isinstance(answer, Kept) and found.done == found.size and found.what == "shards"
     assert "1 found in" in found.line and "reads on" not in found.line
     assert search_texts(str(hand_made), "", "FINE", 1e9, lambda line: None).ids == ()
 

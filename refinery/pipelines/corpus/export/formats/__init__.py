@@ -1,1 +1,1 @@
-"""The formats of exports of texts, each declared in a file of its own; registry.py finds them."""
+"""Formats of exports, a file each, declared as an `ExportFormat`; ../registry.py finds them."""
