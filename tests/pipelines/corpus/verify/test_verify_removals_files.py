@@ -194,12 +194,12 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "in the wrong file": (in_the_wrong_file, "1 rows of another file's range of ids"),
     "a file left out": (without_a_file, r"removals/: \[.*00000-of-00003.*\] found, files 0 to 1 of 2 expected"),
     "rows of the manifest": (manifest_rows(11), f"{FILE}: 10 rows found, 11 expected from the manifest"),
-    "columns": (without_column, f"{FILE}: columns .* found, .*'scope'.* expected"),
+    "columns": (without_column, f"{FILE}: its columns are not those of the format: .* found, .*'scope.* expected"),
     "truncated": (truncated, rf"{FILE}: size \d+ found"),
     "missing": (lambda root: (root / FILE).unlink(), f"{FILE}: missing"),
     "not Parquet": (
         lambda root: ((root / FILE).write_bytes(b"PAR1"), edit_manifest(root)),
-        "removals/: .*no footer of Parquet",
+        f"{FILE}: not a readable Parquet file: no footer of Parquet",
     ),  # type: ignore[func-returns-value]
     "unlisted": (lambda root: (root / "removals/x").touch(), "removals/x: not in manifest.json"),
     "all of them": (lambda root: put_removals(root, []), "0 rows of reason 'exact-duplicate', source 'code' found"),
