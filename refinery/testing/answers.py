@@ -22,7 +22,7 @@ def resource_of(stage: Stage[Any], params: Any) -> tuple[Any, ...]:
 
 def judged(stage: Stage[Any], params: Any, resource: tuple[Any, ...], doc: Any) -> Answer:
     """The answer; what a stage that splits emits as a tuple."""
-    answer = answer_of(stage.judge(doc, *resource, params=params))  # type: ignore[misc]
+    answer = answer_of(stage.judge(doc, *resource, params=params))  # type: ignore[misc]  # a stage under test has one
     return answer._replace(result=tuple(answer.result)) if stage.splits and not answer.reason else answer
 
 

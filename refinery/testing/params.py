@@ -61,11 +61,11 @@ def _beyond(limit: Any) -> Any:
     """A number that a limit does not allow."""
     match limit:
         case annotated_types.Ge(ge=least):
-            return least - 1  # type: ignore[operator]
+            return least - 1  # type: ignore[operator]  # a number, by the hint
         case annotated_types.Gt(gt=least):
             return least
         case annotated_types.Le(le=most):
-            return most + 1  # type: ignore[operator]
+            return most + 1  # type: ignore[operator]  # a number, by the hint
         case annotated_types.Lt(lt=most):
             return most
     return None

@@ -101,10 +101,10 @@ class StageTests:
             )
 
     def test_parameters_are_described_and_limited(self) -> None:
-        check_described(self.stage.params, self.unlimited)  # type: ignore[arg-type]
+        check_described(self.stage.params, self.unlimited)  # type: ignore[arg-type]  # a class of Params
 
     def test_wrong_parameters_are_refused_in_a_line(self) -> None:
-        check_mistakes(self.stage.params)  # type: ignore[arg-type]
+        check_mistakes(self.stage.params)  # type: ignore[arg-type]  # a class of Params
 
     def test_parameters_are_read_back_as_they_were_recorded(self) -> None:
         check_recorded(self.params())

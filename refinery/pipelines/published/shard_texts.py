@@ -40,7 +40,7 @@ def _read(writer: "Writer", files: Mapping[str, BinaryIO], what: str) -> Iterato
             yield content.decode()
     except (StorageError, FetchError):
         raise
-    except Exception as error:
+    except Exception as error:  # of the format's library, or of a user's own code: any of it is damage of this file
         if isinstance(error, OSError) and error.errno:  # else of a library: gzip's and bz2's for damage are OSErrors
             raise
         said = (str(error) or repr(error)).splitlines()[0]

@@ -13,13 +13,7 @@ import pyarrow.compute as pc
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import DTYPES
-from refinery.loader.format.manifest import (
-    Index,
-    Manifest,
-    ShardEntry,
-    provenance_schema,
-    read_index,
-)
+from refinery.loader.format.manifest import Index, Manifest, ShardEntry, provenance_schema, read_index
 from refinery.loader.format.parquet.batches import bounded_parquet
 from refinery.loader.format.provenance import TOKENS
 from refinery.loader.storage.store import Store, checksums

@@ -144,10 +144,8 @@ def test_what_the_runs_are_made_for(runs: Path) -> None:
         assert found.documents is not None and found.differ is ("a" in (one, other))  # b and c: one corpus
         kinds |= {each.fate.kind for label in "AB" for each in found.documents.only[label]}
         assert found.documents.moved_inputs == (1 if "a" in (one, other) else 0)
-    # SPLIT: the lane of source code alone; UNKNOWN: runs without work files. Which of two equal texts stays is decided
-    # by a hash of where they were read, so in some temporary folders none is REMOVED_ELSEWHERE.
-    possible = set(Kind) - {Kind.CHANGED, Kind.SPLIT, Kind.TAKEN_DOWN, Kind.UNKNOWN}
-    assert possible - {Kind.REMOVED_ELSEWHERE} <= kinds <= possible
+    # SPLIT: the lane of source code alone; UNKNOWN: runs without work files.
+    assert kinds == set(Kind) - {Kind.CHANGED, Kind.SPLIT, Kind.TAKEN_DOWN, Kind.UNKNOWN}
     found = compare((str(runs / "a"), str(runs / "b")))
     assert found.documents is not None
     assert [count.documents for count in (found.documents.cut[0], found.documents.changed[0])] == [5, 4]

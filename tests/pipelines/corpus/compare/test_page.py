@@ -57,7 +57,7 @@ def test_everything_is_on_the_page(runs: Path) -> None:
     page = Tags(compare_page(compare((str(runs / "a"), str(runs / "b")), replayed=20)))
     text = "\n".join(page.text)
     for words in (
-        "53 are only in A",
+        "68 are only in A",
         "Only in A: what became of them in B",
         "removed as a duplicate: near-duplicate (near-duplicates)",
         "failed: BadJson (read)",

@@ -15,6 +15,7 @@ from tests.corpus_factory import tokenizer_json
 from tests.fork_server import fork_server
 from tests.pipelines.small_runs import OFF
 
+NEAR = 24  # pairs of near duplicates; a hash of where they are decides which of a pair stays
 HOSTILE = "</script><script>alert(1)</script>\x1b[2J\u202e"
 # Of a record that is another one in the edited file: what it was -> what it is then.
 EDITED = ("other-text", "text-of-another", "broken", "short", "same")
@@ -34,7 +35,7 @@ def main_rows() -> Iterator[str]:
     yield from (text(f"plain{n}") for n in range(20))
     yield from (text(f"short{n}", 8) for n in range(7))
     yield from (f"{text(f'mail{n}')} write to anna{n}@old-mill-gauges.net today" for n in range(5))
-    yield from (near(f"near{n}", copy) for n in range(9) for copy in range(2))
+    yield from (near(f"near{n}", copy) for n in range(NEAR) for copy in range(2))
     yield from (text("copied") for _ in range(3))
 
 
@@ -91,7 +92,7 @@ def make_runs(folder: Path) -> None:
     write(folder / "edited.jsonl", edited_rows(after=False))
     write(folder / "here/moved.jsonl", [text(f"moved{n}") for n in range(6)])
     # Texts that `b` removes when it reads them elsewhere.
-    write(folder / "gone.jsonl", [*(text(f"gone{n}") for n in range(5)), *(near(f"near{n}", 1) for n in range(9))])
+    write(folder / "gone.jsonl", [*(text(f"gone{n}") for n in range(5)), *(near(f"near{n}", 1) for n in range(NEAR))])
     write(folder / "new.jsonl", [text(f"new{n}") for n in range(4)])
     write(folder / "target.jsonl", [text(f"target{n}") for n in range(12)])
     refine(folder, "a", recipe(folder, ["main.jsonl", "edited.jsonl", "here/moved.jsonl", "gone.jsonl"]))

@@ -193,7 +193,10 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
         "rejects/: 1 rows .*'x' found, the funnel has 0",
     ),
     "reject's source": (records(REJECTS, [reject_row("language", "not-allowed", "code")]), "rejects/: 1 rows .*'code'"),
-    "rejects not Parquet": (put(REJECTS, b"PAR1", reseal=True), "rejects/.*: .*no footer of Parquet"),
+    "rejects not Parquet": (
+        put(REJECTS, b"PAR1", reseal=True),
+        f"{REJECTS}: not a readable Parquet file: no footer of Parquet",
+    ),
     "unlisted text": (put("train/web/notes.txt", b""), "train/web/notes.txt: not in manifest.json"),
     "unlisted tokenizer": (put("tokenizer/other.json", b""), "tokenizer/other.json: not in manifest.json"),
     "unlisted rejects": (edited(lambda m: m["files"].pop(2)), f"{REJECTS}: not in manifest.json"),
