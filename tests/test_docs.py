@@ -23,7 +23,7 @@ from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.filter.heuristics_rules import HeuristicsParams
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
-from tests.docs.blocks import ELSEWHERE, FENCE, PAGES, ROOT
+from tests.docs.blocks import DOCS, ELSEWHERE, FENCE, PAGES, ROOT, in_subject, page_name, subject_text
 from tools.pages import render
 
 README = ROOT / "README.md"
@@ -32,7 +32,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def page(name: str) -> str:
-    return (ROOT / "docs" / name).read_text()
+    return (DOCS / name).read_text()
 
 
 def prose(path: Path) -> str:
@@ -57,7 +57,7 @@ def rows(text: str) -> Iterator[list[str]]:
 # --- tables from the declarations -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=page_name)
 def test_tables_are_those_of_the_declarations(path: Path) -> None:
     assert path.read_text() == render(path.read_text()), "run python -m tools.pages"
 
@@ -67,7 +67,7 @@ def test_every_section_reason_and_note_is_on_a_page() -> None:
     marks = set(re.findall(r"<!-- keys: ([\w.]+) -->", "".join(path.read_text() for path in PAGES)))
     sets = (name for name, each in HeuristicsParams.model_fields.items() if is_optional(each.annotation))
     assert {f"heuristics.{name}" for name in sets} <= marks
-    text = page("reasons.md")
+    text = subject_text("reasons")
     for lane in map(find_lane, lane_names()):
         fields = recipe_class(lane).model_fields.items()
         assert {name for name, field in fields if sections_of(field.annotation)} <= marks
@@ -104,7 +104,7 @@ def yaml_blocks(path: Path) -> list[str]:
 
 def recipe_blocks() -> list[Any]:
     return [
-        pytest.param(load_yaml(body, path.name), id=f"{path.stem}-{number}")
+        pytest.param(load_yaml(body, path.name), id=f"{page_name(path)}-{number}")
         for path in PAGES
         for number, body in enumerate(yaml_blocks(path))
         if not body.startswith(OTHER_YAML)
@@ -156,7 +156,8 @@ def literals(path: Path) -> set[str]:
 def test_every_error_is_documented() -> None:
     found = {name for path in (ROOT / "transforms").rglob("*.py") for name in literals(path) if ERROR.fullmatch(name)}
     assert {"BadGzip", "BadLength", "Truncated"} <= found  # the search itself works
-    assert {name for name in found if f"`{name}`" not in page("reasons.md")} == set()
+    text = subject_text("reasons")
+    assert {name for name in found if f"`{name}`" not in text} == set()
 
 
 def test_every_reason_that_the_code_gives_is_declared() -> None:
@@ -169,7 +170,7 @@ def test_every_reason_that_the_code_gives_is_declared() -> None:
 
 def test_every_column_of_the_work_files_is_documented() -> None:
     signatures = signature_table([], [], [], [], [], np.empty((0, 112), np.uint32))
-    text = page("reasons.md")
+    text = subject_text("reasons")
     for folder, names in (
         ("work/documents", DOCUMENTS_SCHEMA.names),
         ("work/signatures", signatures.schema.names),
@@ -183,7 +184,7 @@ def test_every_kind_of_page_in_the_demo_is_documented() -> None:
     tree = ast.parse((ROOT / "recipes" / "demo_crawl.py").read_bytes())
     assignments = [node for node in tree.body if isinstance(node, ast.Assign)]
     shares = next(ast.literal_eval(node.value) for node in assignments if ast.unparse(node.targets[0]) == "SHARES")
-    told = "".join(cells[0] for cells in rows(section(page("recipes.md"), "The demo crawl")))
+    told = "".join(cells[0] for cells in rows(section(subject_text("recipes"), "The demo crawl")))
     assert {kind for kind in shares if f"`{kind}`" not in told} == set()
 
 
@@ -221,13 +222,17 @@ def test_files_that_the_pages_name_exist() -> None:
         for name in re.findall(
             r"`((?:transforms|pipelines|loader|recipes|tests|benchmarks)/[\w/.]+\.\w+)`", prose(path)
         ):
-            example = path.name == "extending.md" and "digits" in name  # of "A filter"
+            example = in_subject(page_name(path), "extending") and "digits" in name  # of "A filter"
             assert example or (ROOT / name).is_file(), f"{path.name}: {name}"
 
 
 def test_every_page_is_linked_from_the_home_page_and_the_readme_is_short() -> None:
+    """A page in a folder is linked from the page that the folder is named after, or from the home page."""
     home = page("index.md")
-    assert [path.name for path in PAGES[1:] if path.name != "index.md" and f"({path.name})" not in home] == []
+    for path in PAGES[1:]:
+        name, folder = page_name(path), path.parent
+        of_subject = folder.with_suffix(".md").read_text() if folder != DOCS else home
+        assert name == "index.md" or f"({name})" in of_subject or f"({name})" in home, name
     text = README.read_text()
     assert "(docs/index.md)" in text and len(text.splitlines()) < 100
 

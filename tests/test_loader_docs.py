@@ -27,9 +27,10 @@ from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.simulate import REGION_QUOTA, SimulateParams, main
 from refinery.loader.stream.telemetry import ELSEWHERE, TRACKS
 from tests import corpus_factory
-from tests.test_docs import FENCE, README, ROOT, page, prose, rows, section
+from tests.docs.blocks import FENCE, ROOT, subject_text
+from tests.test_docs import README, rows, section
 
-TEXT = page("loader.md")
+TEXT = subject_text("loader")
 SIZES = {"GiB": 2**30, "MiB": 2**20}
 BLOCKS = [body for language, body in FENCE.findall(TEXT) if language == "python"]
 README_BLOCKS = [body for language, body in FENCE.findall(README.read_text()) if language == "python"]
@@ -40,7 +41,7 @@ EXCEPTIONS = re.compile(r"`(\w+Error|CorruptShard|CorruptObject|NoTokens|Repetit
 
 def table(header: str) -> dict[str, str]:
     """Name -> second cell, of the table whose first header is `header`. A row may name several."""
-    lines = prose(ROOT / "docs" / "loader.md").splitlines()
+    lines = FENCE.sub("", TEXT).splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith(f"| {header} |"))
     found: dict[str, str] = {}
     for line in lines[first + 2 :]:

@@ -167,7 +167,7 @@ def render(text: str) -> str:
 
 def main() -> None:
     """Write all tables of docs/ and the schemas of recipes/ anew. To be run in a checkout."""
-    for path in sorted(Path("docs").glob("*.md")):
+    for path in sorted(Path("docs").rglob("*.md")):
         before = path.read_text()
         if (after := render(before)) != before:
             path.write_text(after)

@@ -38,17 +38,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page without its comments, its links as they are on the site."""
     sources = {name: path for path, name in OTHERS.items()}
     folder = posixpath.dirname(sources.get(page.file.src_uri, f"docs/{page.file.src_uri}"))
+    replace = link_from(folder, posixpath.dirname(page.file.src_uri))
     parts = FENCE.split(markdown)
-    return "".join(part if part.startswith("```") else outside(part, folder) for part in parts)
+    return "".join(part if part.startswith("```") else LINK.sub(replace, COMMENT.sub("", part)) for part in parts)
 
 
-def outside(text: str, folder: str) -> str:
-    """Text outside of fenced blocks."""
-    return LINK.sub(link_from(folder), COMMENT.sub("", text))
-
-
-def link_from(folder: str) -> Callable[[re.Match[str]], str]:
-    """What a link of a page in that folder of the repository becomes."""
+def link_from(folder: str, site_folder: str) -> Callable[[re.Match[str]], str]:
+    """What a link becomes on a page that is in `folder` of the repository, and in `site_folder` of the site."""
 
     def replace(link: re.Match[str]) -> str:
         words, target, anchor = link[1], link[2], link[3] or ""
@@ -58,6 +54,6 @@ def link_from(folder: str) -> Callable[[re.Match[str]], str]:
         there = PAGES.get(path) or path.removeprefix("docs/")
         if path not in PAGES and there == path:
             return words if words.startswith("`") else f"{words} (`{path}`)"
-        return f"[{words}]({there}{anchor})"
+        return f"[{words}]({posixpath.relpath(there, site_folder or '.')}{anchor})"
 
     return replace

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 ELSEWHERE = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "terraform/README.md")]
 COMMENT = re.compile(r"\s{3,}#?|\s+#\s")  # begins what is said about a command
 OPTIONAL = re.compile(r"(?<=\s)\[[^\]]*\]")
@@ -25,27 +26,27 @@ FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # (tests/pipelines/shell/test_help.py, tests/tools).
 GENERATED = {"commands.md"}
 
-# Python that another test runs, or that is a piece: (page, beginning of the block) -> where, or why not.
+# Python that another test runs, or that is a piece: (subject, beginning of the block) -> where, or why not.
 PYTHON_ELSEWHERE = {
-    ("README.md", ""): "tests/test_loader_docs.py",
-    ("loader.md", ""): "tests/test_loader_docs.py",
-    ("frameworks.md", ""): "needs PyTorch: tests/frameworks does what it shows",
-    ("beam-data-loss.md", ""): "loses data: 2 GB through a runner that holds them six times",
-    ("volunteers.md", ""): "tests/pipelines/corpus/export/test_distribution.py",
-    ("extending.md", '"""Documents that are mostly digits'): "tests/pipelines/test_adding_a_stage.py",
-    ("extending.md", '"""The writer keeps'): "tests/pipelines/test_adding_a_writer.py",
-    ("extending.md", '"""The stage keeps'): "tests/pipelines/test_adding_a_stage.py",
-    ("extending.md", '"""The command keeps'): "tests/pipelines/cli/test_adding_a_command.py",
-    ("extending.md", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
-    ("extending.md", '"""How long sentences'): "tests/pipelines/test_adding_a_column.py",
-    ("extending.md", '"""Mailboxes'): "tests/pipelines/test_adding_a_reader.py",
-    ("extending.md", '"""The reader of mailboxes'): "tests/pipelines/test_adding_a_reader.py",
-    ("extending.md", '"""Arrow'): "tests/pipelines/test_adding_an_export.py",
-    ("extending.md", '"""The format keeps'): "tests/pipelines/test_adding_an_export.py",
-    ("extending.md", '"""`refinery largest-shards`'): "tests/pipelines/cli/test_adding_a_command.py",
-    ("extending.md", '"""Sentences that'): "tests/pipelines/test_adding_a_cut.py",
-    ("extending.md", '"""The cut of sentences'): "tests/pipelines/test_adding_a_cut.py",
-    ("extending.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
+    ("README", ""): "tests/test_loader_docs.py",
+    ("loader", ""): "tests/test_loader_docs.py",
+    ("frameworks", ""): "needs PyTorch: tests/frameworks does what it shows",
+    ("beam-data-loss", ""): "loses data: 2 GB through a runner that holds them six times",
+    ("volunteers", ""): "tests/pipelines/corpus/export/test_distribution.py",
+    ("extending", '"""Documents that are mostly digits'): "tests/pipelines/test_adding_a_stage.py",
+    ("extending", '"""The writer keeps'): "tests/pipelines/test_adding_a_writer.py",
+    ("extending", '"""The stage keeps'): "tests/pipelines/test_adding_a_stage.py",
+    ("extending", '"""The command keeps'): "tests/pipelines/cli/test_adding_a_command.py",
+    ("extending", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
+    ("extending", '"""How long sentences'): "tests/pipelines/test_adding_a_column.py",
+    ("extending", '"""Mailboxes'): "tests/pipelines/test_adding_a_reader.py",
+    ("extending", '"""The reader of mailboxes'): "tests/pipelines/test_adding_a_reader.py",
+    ("extending", '"""Arrow'): "tests/pipelines/test_adding_an_export.py",
+    ("extending", '"""The format keeps'): "tests/pipelines/test_adding_an_export.py",
+    ("extending", '"""`refinery largest-shards`'): "tests/pipelines/cli/test_adding_a_command.py",
+    ("extending", '"""Sentences that'): "tests/pipelines/test_adding_a_cut.py",
+    ("extending", '"""The cut of sentences'): "tests/pipelines/test_adding_a_cut.py",
+    ("extending", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
 }
 
 # Lines of `sh` that are not run: the beginning of a line, or a pattern of it -> why. The flags of `refinery` and of the
@@ -96,11 +97,26 @@ class Block:
                 yield OPTIONAL.sub("", command).strip(), "".join(comment)
 
 
+def page_name(path: Path) -> str:
+    """A page as tests name it: README.md, or its path below docs/."""
+    return path.relative_to(DOCS).as_posix() if path.is_relative_to(DOCS) else path.name
+
+
+def in_subject(page: str, subject: str) -> bool:
+    """Whether a page is docs/SUBJECT.md, or one of those in docs/SUBJECT/."""
+    return page == f"{subject}.md" or page.startswith(f"{subject}/")
+
+
+def subject_text(subject: str) -> str:
+    """All pages of a subject, one below the other: docs/SUBJECT.md, then docs/SUBJECT/."""
+    return "\n".join(path.read_text() for path in PAGES if in_subject(page_name(path), subject))
+
+
 def blocks(path: Path) -> list[Block]:
     """Every fenced block of a page, in order."""
     text, found, end = path.read_text(), [], 0
     for fence in FENCE.finditer(text):
-        found.append(Block(path.name, fence[1], fence[2], text[end : fence.start()]))
+        found.append(Block(page_name(path), fence[1], fence[2], text[end : fence.start()]))
         end = fence.end()
     return found
 
@@ -109,8 +125,8 @@ def elsewhere(block: Block) -> str:
     """Where a Python block runs, if not here."""
     places = (
         place
-        for (page, start), place in PYTHON_ELSEWHERE.items()
-        if block.page == page and block.body.startswith(start)
+        for (subject, start), place in PYTHON_ELSEWHERE.items()
+        if in_subject(block.page, subject) and block.body.startswith(start)
     )
     return next(places, "")
 

@@ -53,7 +53,8 @@ def test_counts_of_all_sources_are_added(script: ModuleType) -> None:
 
 
 def test_every_picture_is_shown_and_all_are_small() -> None:
-    shown = {name for path in PAGES for name in re.findall(r"\]\((?:docs/)?pictures/([\w.-]+)\)", path.read_text())}
+    link = re.compile(r"\]\((?:docs/|\.\./)?pictures/([\w.-]+)\)")
+    shown = {name for path in PAGES for name in link.findall(path.read_text())}
     assert shown == {path.name for path in PICTURES.iterdir() if path.suffix != ".json"}
     assert sum(path.stat().st_size for path in PICTURES.iterdir()) < MOST_BYTES
 

@@ -6,11 +6,12 @@ Needs mkdocs, which only the environment of `make docs` has. That no link leads 
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from refinery import loader
-from tests.docs.blocks import ROOT
+from tests.docs.blocks import DOCS, ROOT
 
 pytest.importorskip("mkdocs", reason="mkdocs is not installed: make docs")
 SITE = ROOT / "site"
@@ -41,14 +42,23 @@ class Page(HTMLParser):
             self.text.append(data)
 
 
+def name_of(path: Path) -> str:
+    return path.relative_to(SITE).as_posix()
+
+
+def expected() -> set[str]:
+    """The site's pages of docs/."""
+    return {str(path.relative_to(DOCS).with_suffix(".html")) for path in DOCS.rglob("*.md")}
+
+
 @pytest.fixture(scope="module")
 def pages() -> dict[str, Page]:
-    return {path.name: Page(path.read_text()) for path in sorted(SITE.glob("*.html"))}
+    return {name_of(path): Page(path.read_text()) for path in sorted(SITE.rglob("*.html"))}
 
 
 def test_every_page_is_there(pages: dict[str, Page]) -> None:
-    names = {f"{path.stem}.html" for path in (ROOT / "docs").glob("*.md")}
-    assert set(pages) == names | {"404.html", "changelog.html", "contributing.html", "security.html", "terraform.html"}
+    others = ("404.html", "changelog.html", "contributing.html", "security.html", "terraform.html")
+    assert set(pages) == expected() | set(others)
     assert not list(SITE.rglob("*.py"))
 
 
@@ -57,7 +67,8 @@ def test_nothing_comes_from_another_host(pages: dict[str, Page]) -> None:
     assert {address for _, address in loaded if re.match(r"(\w+:)?//", address)} == set()
     for name, address in loaded:
         if name != "404.html" and address and not address.startswith("data:"):  # that one has addresses from the root
-            assert (SITE / address.partition("?")[0].partition("#")[0]).is_file(), f"{name}: {address}"
+            there = (SITE / name).parent / address.partition("?")[0].partition("#")[0]
+            assert there.is_file(), f"{name}: {address}"
     styles = "".join(path.read_text() for path in SITE.rglob("*.css"))
     assert re.findall(r"(?:@import|url\()\s*[\"']?(?:https?:)?//[^)]*", styles) == []
 
@@ -81,5 +92,5 @@ def test_the_search_knows_every_page() -> None:
     """Once as JSON, for servers, once as a script, for pages that are opened as files."""
     text = (SITE / "search" / "search_index.json").read_text()
     found = {entry["location"].partition("#")[0] for entry in json.loads(text)["docs"]}
-    assert {f"{path.stem}.html" for path in (ROOT / "docs").glob("*.md")} <= found
+    assert expected() <= found
     assert (SITE / "search" / "search_index.js").read_text() == f"var __index = {text}"

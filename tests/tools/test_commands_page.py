@@ -12,7 +12,7 @@ from tests.docs.flags import of_beam
 from tools.commands_page import PAGE, render
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "recipes").glob("*.yaml"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "recipes").glob("*.yaml"))]
 FENCE = re.compile(r"^```(?:sh|bash)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDERS = {" FORMAT ": " jsonl "}  # where the parser wants one of several
 
