@@ -1,4 +1,4 @@
-"""The steps of "An export" in docs/extending.md, followed literally: one file, one command."""
+"""The steps of "An export" in docs/extending/, followed literally: one file, one command."""
 
 import pickle
 import re
@@ -18,11 +18,11 @@ from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.corpus.export import options
 from refinery.pipelines.corpus.export.registry import load_format
 from refinery.pipelines.recipe import user_stages
+from tests.docs.blocks import subject_text
 from tests.pipelines.corpus.export.exporting import corpus_shards
-from tests.pipelines.inputs import ROOT
 
-PAGE = (ROOT / "docs" / "extending.md").read_text()
-SECTION = PAGE[PAGE.index("## An export") :]
+PAGE = subject_text("extending")
+SECTION = PAGE[PAGE.index("# An export\n") :]
 CODE, TEST = re.findall(r"```python\n(.*?)```", SECTION, re.S)[:2]
 COMMAND = re.search(r"```sh\n(.*?)\n```", SECTION, re.S)
 assert COMMAND
