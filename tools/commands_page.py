@@ -49,6 +49,7 @@ def commands() -> str:
             for name in names
         )
         text += f"### {shown(section.value, capital=True)}\n\n{table(('command', 'what it does'), rows)}\n"
+        text += f"[Their examples and arguments]({FOLDER.name}/{file_of(section)})\n\n"
     return text.rstrip("\n")
 
 

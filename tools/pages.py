@@ -8,6 +8,8 @@ them.
 """
 
 import ast
+import os
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -40,8 +42,9 @@ BLOCK = re.compile(
     re.DOTALL,
 )
 
-RECIPES = Path(__file__).parents[1] / "docs" / "recipes"
+DOCS = Path(__file__).parents[1] / "docs"
 SECTION_LINK = re.compile(r"\(#(\w+)\)")
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s]+)\)")
 
 
 def acquire(what: str) -> str:
@@ -163,7 +166,7 @@ def make(kind: str, name: str) -> str:
     if not having:
         raise ValueError(f"<!-- {kind}: {name} --> given, no lane has such a section")
     text = {"keys": keys, "rules": rules}[kind](having[0], name)
-    return text if name else SECTION_LINK.sub(lambda link: f"({section_page(link[1])}#{link[1]})", text)
+    return text if name else SECTION_LINK.sub(lambda link: f"(recipes/{section_page(link[1])}#{link[1]})", text)
 
 
 def reasons_of(names: str) -> str:
@@ -182,22 +185,29 @@ def reasons_of(names: str) -> str:
 def section_page(section: str) -> str:
     """The file name of the page below docs/recipes/ that has the keys of a section."""
     mark = f"<!-- keys: {section} -->\n"
-    found = [path.name for path in sorted(RECIPES.glob("*.md")) if mark in path.read_text()]
+    found = [path.name for path in sorted((DOCS / "recipes").glob("*.md")) if mark in path.read_text()]
     if len(found) != 1:
         raise ValueError(f"{mark.strip()} is needed on one page of docs/recipes/, it is on {len(found)}")
     return found[0]
 
 
-def render(text: str) -> str:
-    """A page with its tables made anew."""
-    return BLOCK.sub(lambda found: f"{found[1]}{make(found[2], found[3] or '')}{found[5]}", text)
+def render(text: str, page: Path) -> str:
+    """The text of a page below docs/ with its tables made anew. Declarations write links as from docs/; those of the
+    table start at the page."""
+    start = os.path.relpath(page.absolute().parent, DOCS)
+
+    def made(found: re.Match[str]) -> str:
+        table = make(found[2], found[3] or "")
+        return f"{found[1]}{LINK.sub(lambda link: f']({posixpath.relpath(link[1], start)})', table)}{found[5]}"
+
+    return BLOCK.sub(made, text)
 
 
 def main() -> None:
     """Write all tables of docs/ and the schemas of recipes/ anew. To be run in a checkout."""
     for path in sorted(Path("docs").rglob("*.md")):
         before = path.read_text()
-        if (after := render(before)) != before:
+        if (after := render(before, path)) != before:
             path.write_text(after)
             print(path)
     for lane in lane_names():

@@ -1,5 +1,4 @@
-"""docs/commands.md and docs/commands/ are what the command line is, and what other pages and recipes tell people to type
-is understood."""
+"""docs/commands.md and docs/commands/ are what the command line is; commands on other pages and in recipes parse."""
 
 import re
 import shlex
