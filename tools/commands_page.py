@@ -68,12 +68,11 @@ def section_pages() -> dict[str, str]:
 
 
 def by_section() -> dict[Section, list[str]]:
-    """Our own commands under their sections, in the order of `refinery --help`; members stand behind their group."""
-    sections = {command.name: command.section for command in OWN.all()}
+    """Commands under their sections, in the order of `refinery --help`; members stand behind their group."""
+    parser = build_parser()
     found: dict[Section, list[str]] = {}
-    for name, _ in all_commands(build_parser()):
-        group = name.partition(" ")[0]
-        found.setdefault(sections.get(group, sections[name]), []).append(name)
+    for name, _ in all_commands(parser):
+        found.setdefault(Section(parser.headings[name.partition(" ")[0]]), []).append(name)
     return found
 
 
