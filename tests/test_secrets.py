@@ -24,8 +24,6 @@ HARMLESS = {
     ("benchmarks/made_secrets.py", "Base64 High Entropy String"): 1,
     ("benchmarks/made_secrets.py", "Hex High Entropy String"): 1,
     ("docs/coming-from.md", "Secret Keyword"): 2,
-    ("docs/export.md", "Secret Keyword"): 2,
-    ("docs/format.md", "Secret Keyword"): 1,
     ("docs/recipes.md", "Secret Keyword"): 1,
     ("recipes/code.schema.json", "Secret Keyword"): 1,
     ("recipes/web.schema.json", "Secret Keyword"): 1,
