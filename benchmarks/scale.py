@@ -4,7 +4,7 @@
 
 A crawl is what 100 TB of .warc.gz are made of here: 5 billion pages in 90,000 files, of which 1.35 billion documents
 of 4,000 bytes come through phase 1 and 0.9 billion through all. Rates are those of docs/operations.md and
-docs/benchmarks.md, each with its source below; nothing here was run on a cluster.
+docs/benchmarks/, each with its source below; nothing here was run on a cluster.
 """
 
 import argparse

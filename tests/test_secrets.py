@@ -25,8 +25,6 @@ HARMLESS = {
     ("benchmarks/made_secrets.py", "Hex High Entropy String"): 1,
     ("docs/coming-from/datatrove.md", "Secret Keyword"): 1,
     ("docs/coming-from/mosaic-streaming.md", "Secret Keyword"): 1,
-    ("docs/export.md", "Secret Keyword"): 2,
-    ("docs/format.md", "Secret Keyword"): 1,
     ("docs/recipes/deduplication.md", "Secret Keyword"): 1,
     ("docs/recipes/rights.md", "Secret Keyword"): 1,
     ("recipes/code.schema.json", "Secret Keyword"): 1,

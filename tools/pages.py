@@ -107,7 +107,7 @@ def formats(name: str) -> str:
 # Columns of files that recipes add to those of the table, behind `origin`.
 OF_STAGES = {
     PROVENANCE: "those that the manifest's `columns` list, in its order: here `language`, `language_score`, `quality`, "
-    "those that the recipe asks for ([labels.md](labels.md)), of source code `repo`, `commit`, `path`, `repo_license`, "
+    "those that the recipe asks for ([labels](labels.md)), of source code `repo`, `commit`, `path`, `repo_license`, "
     "`license`, …; text is empty, numbers are null where a stage did not run",
     EXPORTS: "the provenance columns of the corpus, such as `language`, `quality`",
 }
