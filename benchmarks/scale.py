@@ -30,7 +30,7 @@ FAMILY = 0.005  # of all documents, the largest family of near copies
 PART = 256 << 20  # bytes of text in a part of phase 1
 
 JOB_HOURS = 10 / 60  # to start and stop the workers of a job
-SHUFFLED_DEDUP = 513  # bytes a document, docs/near-dedup.md, "What a terabyte costs"
+SHUFFLED_DEDUP = 513  # bytes a document, docs/benchmarks/dedup-cost.md
 SHUFFLED_SHARDS = 0.45  # of the text: tokens of 16 bits and provenance, zstd; benchmarks.scale_overhead
 SIGNATURES, DOCUMENTS = 460, 0.35  # bytes a document in signatures/; of the text in documents/, zstd
 BIN, PROVENANCE = 0.47, 80  # bytes of .bin for a byte of text, at 16 bits; of provenance for a document

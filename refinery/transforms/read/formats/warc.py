@@ -38,7 +38,7 @@ _REPORT = re.compile(
     r"|/(?:crawl-manifest\.txt|crawler-beans\.cxml|order\.xml|harvestInfo\.xml)(?:[?#]|\Z)",
     re.IGNORECASE,
 )
-# 4.2 MB were extracted from 20.9 MB of .warc.gz, which hold four times as much (684 pages, docs/architecture.md).
+# 4.2 MB were extracted from 20.9 MB of .warc.gz, which hold four times as much (684 pages).
 TEXT_SHARE = 0.05
 NO_TEXT = "WAT: it holds links and headers, and no text; read the WARC or WET file of the same name"
 REASONS = (
