@@ -1,4 +1,4 @@
-"""docs/commands.md from the command line itself: `python -m tools.commands_page` writes it anew.
+"""docs/commands.md from the command line itself: `python -m tools.commands_page` rewrites it.
 
 The page says where: `<!-- exit codes -->` or `<!-- events -->`, then a table, then `<!-- end -->`; `<!-- commands -->`,
 then every command with its examples and arguments. A test holds the page equal to what this module makes of it.
@@ -83,13 +83,13 @@ def shown(text: str, capital: bool = False) -> str:
 
 
 def render(text: str) -> str:
-    """The page with what is generated made anew."""
+    """The page with its generated parts replaced."""
     makers = {"exit codes": exit_codes, "events": events, "commands": commands}
     return BLOCK.sub(lambda found: f"{found[1]}\n{makers[found[2]]()}\n{found[4]}", text)
 
 
 def main() -> None:
-    """Write the page anew. To be run in a checkout."""
+    """Rewrite the page. Run it in a checkout."""
     PAGE.write_text(render(PAGE.read_text()))
     print(f"{PAGE}: {PROGRAM} --help, as a page")
 

@@ -1,4 +1,4 @@
-"""Tables of the pages, from the declarations: `python -m tools.pages` writes them anew.
+"""Tables of the pages, from the declarations: `python -m tools.pages` rewrites them.
 
 A page says where a table goes: `<!-- keys: near_dup -->`, then the table, then `<!-- end -->`. A table about a lane
 names it (`<!-- stages: code -->`); keys, reasons and rules are those of the first lane that has the section or stage. A
@@ -161,12 +161,12 @@ def make(kind: str, name: str) -> str:
 
 
 def render(text: str) -> str:
-    """A page with its tables made anew."""
+    """A page with its tables replaced."""
     return BLOCK.sub(lambda found: f"{found[1]}{make(found[2], found[3] or '')}{found[5]}", text)
 
 
 def main() -> None:
-    """Write all tables of docs/ and the schemas of recipes/ anew. To be run in a checkout."""
+    """Rewrite all tables of docs/ and the schemas of recipes/. Run it in a checkout."""
     for path in sorted(Path("docs").rglob("*.md")):
         before = path.read_text()
         if (after := render(before)) != before:
