@@ -26,7 +26,7 @@ BAD = {
     "Names are sorted, so that equal runs are equal.": "so that",
     "Leave it out, for it is derived.": "for it is",
     "The folder is no corpus.": "is no corpus",
-    "It is a number, else the recipe is refused.": "else",
+    "It is a number, else the recipe is refused.": "else the recipe is",
     "Of clean documents, the filter removes most.": "Of clean documents, the",
     "This is what happens: the worker reads its input in full: then it stops.": (
         "the worker reads its input in full: then it"
@@ -65,6 +65,7 @@ GOOD = [
     "There is no corpus, and the run is no longer active.",
     "The cost is no more than 1 GB.",
     "Or else the run fails.",
+    "The name of the file, else the name of the folder.",
     "Of course, the order is stable.",
     "Of the 40 files, 3 are damaged.",
     "The phases are: clean, dedup, shards.",

@@ -233,7 +233,7 @@ def read_manifest(store: Store, whole: bool = False) -> Manifest:
 
 
 def load_manifest(store: Store) -> tuple[Manifest, bytes]:
-    """The manifest of the corpus at `store`, and its sealed bytes. Raises as `read_manifest`.
+    """The manifest of the corpus at `store`, and its sealed bytes. Raises the same errors as `read_manifest`.
 
     From a remote store it is read once more if the seal is broken: the bytes may have been corrupted in transit.
     """

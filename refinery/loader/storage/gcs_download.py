@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
 def download(wanted: Wanted, attempt: Attempt, buffers: Buffers) -> RangeResponse:
     """The stored bytes, also of objects with Content-Encoding: gzip. The version is the generation.
 
-    Raises the exceptions of google.api_core for other answers than bytes, those of requests, Transient, OSError.
+    Raises the exceptions of google.api_core for answers without bytes, those of requests, Transient, OSError.
     """
     from google.api_core import exceptions
     from google.auth.exceptions import GoogleAuthError

@@ -31,7 +31,7 @@ Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
 
 LABELS = ("shifted", "unshifted")
 
-_FIRST_ROWS = 64  # of the first plan, so that the first batch is ready soon; later plans grow eightfold
+_FIRST_ROWS = 64  # of the first plan, so the first batch is ready soon; later plans grow eightfold
 _MASK_STEPS = 64  # steps whose document starts are looked up together
 
 

@@ -57,7 +57,7 @@ def open_corpora(view: View, root: str, params: RemoteParams | None = None) -> l
         if corpus.sha256 != link.manifest_sha256:
             raise FormatError(
                 f"{where}: its {MANIFEST} has sha256 {corpus.sha256}, {link.manifest_sha256} expected by the view "
-                f"{root}: another corpus, or another version; make the view again with `refinery mix`"
+                f"{root}; this is another corpus or version, make the view again with `refinery mix`"
             )
         found.append(corpus)
     check_same_tokens([corpus.manifest for corpus in found], [link.name for link in view.corpora])
@@ -71,7 +71,7 @@ def check_same_tokens(manifests: Sequence[Manifest], names: Sequence[str]) -> No
             if of(manifest) != of(manifests[0]):
                 raise FormatError(
                     f"corpora {names[0]!r} and {name!r} have another {what}: {of(manifests[0])} and {of(manifest)}; "
-                    "`refinery retokenize` makes a corpus anew with another tokenizer"
+                    "`refinery retokenize` tokenizes a corpus again with another tokenizer"
                 )
 
 
@@ -160,7 +160,7 @@ class OpenedView(OpenedCorpus):
     def choose(self, split: str, names: Sequence[str] | None) -> Sequence[ShardEntry]:
         if names is not None:
             raise ValueError(
-                "shards: given with a view, None is allowed: open one of its corpora to stream some shards"
+                "shards: given with a view, None is allowed; open one of its corpora to stream some shards"
             )
         self._split = split
         mine = self.segments[self.segments["split"] == SPLITS.index(split)]

@@ -1,7 +1,7 @@
 """Objects of a git repository, each proved by its own hash: commit, trees, files.
 
 A repository that somebody else made is never opened: an empty one of our own borrows its folder of objects (git's
-"alternates"), so that its configuration, hooks, attributes, index, replacements and worktree are not even read. And
+"alternates"), so its configuration, hooks, attributes, index, replacements and worktree are not even read. And
 because what is asked for is named by hash, and every hash is computed again, a commit's id vouches for every byte.
 """
 

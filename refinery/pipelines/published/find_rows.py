@@ -55,7 +55,7 @@ def find_rows(
     must have.
 
     Row groups whose statistics rule out every value are skipped; of the others only the searched columns are read, and
-    the rest where a row was found. Memory: a row group of these columns. Raises as `GuardedFile`.
+    the rest where a row was found. Memory: a row group of these columns. Raises the same errors as `GuardedFile`.
     """
     with guarded_parquet(store.open(path), store.url(path), schema) as file:
         check_columns(file.schema_arrow, store.url(path), columns)

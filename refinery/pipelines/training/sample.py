@@ -190,7 +190,7 @@ def in_proportion(
     if part < 1:
         say(
             f"{scarce} has {sizes[scarce]:,} bytes of the {budgets[scarce]:,} that its share asks for: every source "
-            f"gives {part:.1%} of its own, so that the proportions hold (a smaller share of it allows more)"
+            f"gives {part:.1%} of its own, so the proportions hold (a smaller share of it allows more)"
         )
     kept: dict[str, list[str]] = {}
     for name in shares:

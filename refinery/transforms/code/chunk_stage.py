@@ -24,7 +24,7 @@ class ChunkParams(Params):
     """whose tokens are counted; empty in a recipe: the tokenizer of its section `tokenizer`"""
     budget: Annotated[int, Field(ge=LEAST)] | None = None
     """tokens that no chunk may exceed, encoded alone, without BOS and EOS; null: what a row of `packed` holds beside
-    BOS and EOS, so that a chunk fits into it, and 4,096 where there are no rows"""
+    BOS and EOS, so a chunk fits into it, and 4,096 where there are no rows"""
     emit: Literal["file", "chunks"] = "file"
     """`file` notes the borders beside the whole file, `chunks` makes a document of each chunk"""
 

@@ -1,6 +1,6 @@
 """Models and lists that a recipe names by path: a local file, gs://bucket/name or s3://bucket/name.
 
-Every stage reads its resources here, so that all of them know the same kinds of places, retries and checksums.
+Every stage reads its resources here, so all of them know the same kinds of places, retries and checksums.
 """
 
 import fcntl

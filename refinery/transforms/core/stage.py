@@ -119,7 +119,7 @@ class Stage(Generic[P]):
     whose version decides the result. schemes: names of kernel schemes that decide it.
     section: key in the recipe (default: the name with underscores). uses: further sections that decide its result.
     complete: called with the parameters and the sections of `uses` by name; returns the parameters with what other
-    sections say filled in, so that a recipe says it once.
+    sections say filled in, so a recipe says it once.
     bind: called with the parameters and the notes of all stages of the recipe; returns the parameters with what it
     needs of these. Raises ValueError "field: …", as the recipe is read.
     notes: what it notes whatever its parameters; asked_notes: what they ask for beside that, such as a score for each
@@ -128,7 +128,7 @@ class Stage(Generic[P]):
     concerns: names of `CONCERNS` that it takes care of, by which cards say what was done.
     optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. shared: whether the
     recipes of all lanes have its section, which is off where a lane lacks the stage; for sections that every recipe
-    had before lanes could differ in them, so that old recipes and fingerprints stay what they are. output: type of what
+    had before lanes could differ in them, so old recipes and fingerprints stay what they are. output: type of what
     it emits; coder: the module that registers that type's coder with Beam, imported where a graph is built.
     """
 

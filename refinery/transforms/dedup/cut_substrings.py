@@ -88,7 +88,7 @@ def cut_substrings(doc: Document, params: SubstringParams) -> Document | Drop:
 
     meta["chars_cut"] is the number of their characters. "too-little-left" for a text of fewer than `min_chars`
     characters after a cut; with action `drop` "mostly-repeated" for more than `max_share` of repeated characters, and
-    nothing is cut. Where lines are to be cut, too, the emptied ones are added to them, so that their numbers stay
+    nothing is cut. Where lines are to be cut, too, the emptied ones are added to them, so their numbers stay
     true. The id stays: it names the text before the cut.
     """
     if CUT_SUBSTRINGS not in doc.meta:

@@ -131,7 +131,7 @@ def found_share(similarity: float, permutations: int, rows: int) -> float:
 
 @cache
 def band_dtype(permutations: int) -> np.dtype[Any]:
-    """A candidate in one band: 40 bytes and its sketch. `tie` has the id mixed in, so that the order is total."""
+    """A candidate in one band: 40 bytes and its sketch. `tie` has the id mixed in, so the order is total."""
     return np.dtype([("hash", "<u8"), ("locator", "<u8"), *RANK, ("sketch", "u1", (sketch_bytes(permutations),))])
 
 

@@ -12,7 +12,7 @@ From text to signature (SIGNATURE_SCHEME names this recipe in the manifest; any 
 2. Word hash, 64 bits: h = SEED; per character h = (h ^ code point) * PRIME mod 2^64; then fmix64 of MurmurHash3.
 3. Shingle of n units: S = sum of word hash[i] * ROLL^(n-1-i) mod 2^64; its hash is the upper half of fmix64(S).
    Fewer than n units make one shingle of them all; a text without any unit makes one of its characters as they are.
-   Where all shingles are one and the same, the lower half of fmix64(S) counts as a second one, so that two short texts
+   Where all shingles are one and the same, the lower half of fmix64(S) counts as a second one, so two short texts
    collide by chance once in 2^64, not once in 2^32.
 4. Signature: for each permutation k the minimum over shingles of a[k] * fmix32(hash) + b[k] mod 2^32, the `affine32`
    scheme of datasketch 2, with its a and b for the seed. The empty text, and no other, has 2^32 - 1 everywhere.
@@ -128,8 +128,8 @@ def run_key(salt: str) -> bytes:
 
 
 def compare_key(params: SignatureParams, salt: str) -> bytes:
-    """What deduplication compares texts under: the secret that `params` name, else what comes of `salt`. Raises as
-    `word_key`."""
+    """What deduplication compares texts under: the secret that `params` name, else what comes of `salt`. Raises the
+    same errors as `word_key`."""
     return word_key(params) or run_key(salt)
 
 

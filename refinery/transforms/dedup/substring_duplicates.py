@@ -13,7 +13,7 @@ in the same document, and the best of these places is not cut: all words of a re
 one piece.
 
 A part sends a window once, however many of its documents have it: a licence in every document costs one row a part.
-Windows travel by the range of their anchor, so that those of one document and anchor share one row of facts; anchors of
+Windows travel by the range of their anchor, so those of one document and anchor share one row of facts; anchors of
 more than HOT_PLACES places (a notice that differs in what follows) send theirs by the windows' own hashes instead.
 
 Two windows are taken for one when anchor and hash agree: 63 and 61 bits. A part recognises its own windows by hash

@@ -21,7 +21,7 @@ from refinery.transforms.filter.boilerplate import BOILERPLATE
 from refinery.transforms.filter.ngram_index import NgramIndex, build_index
 
 GPT3 = "Brown et al. 2020, appendix C"
-MAX_WORD = 40  # characters that a cut is moved at most, so that it leaves whole words
+MAX_WORD = 40  # characters that a cut is moved at most, so it leaves whole words
 
 
 class DecontaminateParams(Params):

@@ -1,7 +1,7 @@
 """A trigram language model over words: how surprising a text is, in bits for each word.
 
 Words are the project's own (runs of letters and digits with their marks, lower-cased; each character of scripts written
-without spaces), so that one model file fits any language and no tokenizer has to be named. Modified Kneser-Ney (Chen
+without spaces), so one model file fits any language and no tokenizer has to be named. Modified Kneser-Ney (Chen
 and Goodman 1998, section 3), interpolated, in the backoff form of ARPA files: an n-gram's cost, and what its absence
 adds behind its context. `refinery train-perplexity` makes the file:
 

@@ -82,7 +82,7 @@ class Reader:
     title: what people call a file of it, "a Parquet file" (default: from the name). endings: of names of files, before
     those of compression. refused: (ending, why) of files that are taken for it, and are not. magic: how a decompressed
     file begins. compressed: whether compressed files are taken.
-    split: how a file is cut into parts (default: not). in_pieces: whether it is read where an index says, so that there
+    split: how a file is cut into parts (default: not). in_pieces: whether it is read where an index says, so there
     is no checksum of all of it. enters: whether the reader may begin in the middle of a file, at the offset of a
     record. named_fields: whether a record has fields with names, which lanes need that read more than a text.
     keeps_origins: whether records have the origins of an earlier run instead of their own. text_share: bytes of text in

@@ -101,7 +101,7 @@ def input_changed(task: ReadTask, what: str) -> InputChanged:
 
 
 def write_tasks(location: str, tasks: Sequence[ReadTask]) -> TaskList:
-    """Publish the tasks in that work location. Large ones come first, so that they spread over the workers."""
+    """Publish the tasks in that work location. Large ones come first, so they spread over the workers."""
     by_size = sorted(tasks, key=lambda task: (-task.size // task.parts, task.path, task.part))
     return write_task_list(location, "clean", [task.to_json() for task in by_size])
 

@@ -1,6 +1,6 @@
 """The rule about licences of pages: which ones are kept, by what `extract` noted of them.
 
-In phase 3, so that another rule needs no new extraction. The note is there whether this stage is on or not.
+In phase 3, so another rule needs no new extraction. The note is there whether this stage is on or not.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Where in the funnel documents are measured: derived from a lane's stages, so that no lane has to say it."""
+"""Where in the funnel documents are measured: derived from a lane's stages, so no lane has to say it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

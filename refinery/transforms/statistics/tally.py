@@ -1,7 +1,7 @@
 """What is added up of the documents at one point: totals, categories, distributions, hosts, artefacts.
 
 Everything is a sum, a minimum, a maximum or a choice by hash, of integers or of single numbers: two tallies merge in
-any order to the same one, so that bundles, workers, waves and retries leave no trace.
+any order to the same one, so bundles, workers, waves and retries leave no trace.
 """
 
 import base64

@@ -68,7 +68,7 @@ class _BatchDocuments(beam.DoFn):
 
 
 def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
-    """A batch without documents for each shard, so that every shard is counted as done, also one without documents."""
+    """A batch without documents for each shard, so every shard is counted as done, also one without documents."""
     for place, n in sorted(counts.items()):
         for index in range(n):
             yield shard_key(place, index), b""

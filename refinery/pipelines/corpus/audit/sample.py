@@ -73,7 +73,7 @@ def chosen_rows(
 ) -> tuple[list[Row], dict[str, int]]:
     """The chosen rows of a file, with its kind and shard; and of sources with a target the last slice that is kept.
 
-    Ids are hexadecimal. Memory: a row group. Raises as `GuardedFile`.
+    Ids are hexadecimal. Memory: a row group. Raises the same errors as `GuardedFile`.
     """
     schema = {**ROWS, KEPT: provenance_schema(manifest.columns)}[file.kind]
     rows: list[Row] = []

@@ -1,7 +1,7 @@
 """`refinery export --rewrite`: an export of tokens without what takedowns took out of a corpus that is in it.
 
 Only the shards that hold such documents are replaced, under new names. They keep their length: the places of what went
-hold EOS, and the manifest says where these are, so that no loss is computed there. The old files are listed as
+hold EOS, and the manifest says where these are, so no loss is computed there. The old files are listed as
 withdrawn, and removed.
 """
 

@@ -63,7 +63,7 @@ def documents_to_read(recipe: MixRecipe, corpora: Sequence[Corpus]) -> int:
 
 def make_view(recipe: MixRecipe, output: str, work: Work, workers: int = 0, before: "Earlier | None" = None) -> View:
     """Publish the view at `output` and return it. The same view there already is success. before: the view that it is
-    made again of, which it keeps, so that a loader's state of that one goes on.
+    made again of, which it keeps, so a loader's state of that one goes on.
 
     Interrupted, the same command begins anew, and publishes the same bytes: nothing has its final name before it is
     complete, and the manifest comes last. workers: as of `build`. Raises RecipeError, FormatError, StorageConflict for

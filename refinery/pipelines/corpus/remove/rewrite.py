@@ -1,5 +1,5 @@
 """The job that writes the affected shards anew: the documents that stay, and those that came back, by the writer's own
-code, so that a shard has the bytes that these documents would have given it in the first place.
+code, so a shard has the bytes that these documents would have given it in the first place.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """

@@ -88,7 +88,7 @@ def shard_counts_after(manifest: Manifest, plan: Plan, outcome: Outcome) -> dict
 
 def with_new(before: Sequence[Mapping[str, Any]], written: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A manifest's shards in their order, with the new entries of those that were written. One that was not there comes
-    to its domain's place, and that of a new domain behind all others, so that places in an earlier version stay."""
+    to its domain's place, and that of a new domain behind all others, so places in an earlier version stay."""
     new = {_place(shard): dict(shard) for shard in written}
     shards = [new.pop(_place(shard), dict(shard)) for shard in before]
     for place, shard in sorted(new.items()):

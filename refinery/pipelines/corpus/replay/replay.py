@@ -79,7 +79,7 @@ class Replayer:
         return self.judge(*self.record(origin, source))
 
     def record(self, origin: str, source: str = "") -> tuple[RawDocument | Skipped | Damaged, str]:
-        """What the reader gives of that record, and its source. Raises as `replay`."""
+        """What the reader gives of that record, and its source. Raises the same errors as `replay`."""
         task, offset = self.locate(origin, source)
         record = read_at(task, offset, self.recipe.limits)
         if record is None:

@@ -117,7 +117,7 @@ def check_chains(manifest: Manifest, found: Found, lost: int) -> Iterator[str]:
     nowhere, first = found["nowhere"]
     if nowhere:
         yield (
-            f"{FOLDER}/: {nowhere} kept documents were taken out, so that what was removed in their favour leads "
+            f"{FOLDER}/: {nowhere} kept documents were taken out, so what was removed in their favour leads "
             f"nowhere; the first: {first}"
         )
     if not manifest.recipe.get("exact_dup", True):  # documents of one id may be several

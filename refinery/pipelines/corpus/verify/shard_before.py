@@ -115,8 +115,8 @@ def _compare(pair: Before, change: Change, now: ShardEntry, before: ShardEntry |
 
 
 def _tokens(files: tuple[tuple[Store, FileEntry], ...], pieces: Any, width: int) -> Iterator[str]:
-    """A failure unless the pieces of `Runs` that stayed have the same tokens in both. Raises as `read_file`, which is
-    asked for its words where a file is not what its manifest lists."""
+    """A failure unless the pieces of `Runs` that stayed have the same tokens in both. Raises the same errors as
+    `read_file`, which is asked for its words where a file is not what its manifest lists."""
     for store, entry in files:
         if store.size(entry.path) is None:
             read_file(store, entry)

@@ -1,7 +1,7 @@
 """Check a published corpus completely, and name everything that is wrong with it.
 
 Every byte of every listed file is read once, every token is checked, and a sample of the documents is decoded. Checks
-are generators of failures, so that a broken file does not hide failures of others. Pieces are checked alone, by any
+are generators of failures, so a broken file does not hide failures of others. Pieces are checked alone, by any
 number of processes; then what they left is joined, and the whole is judged.
 """
 

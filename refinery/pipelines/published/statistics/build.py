@@ -40,7 +40,7 @@ SOURCES = 16  # with distributions of their own
 HOSTS = 100
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of quantiles
 COARSE = 4  # bins of sizes to an octave
-DIGITS = 6  # of a test's numbers, so that no machine's mathematics shows
+DIGITS = 6  # of a test's numbers, so no machine's mathematics shows
 
 
 def build_statistics(reports: Mapping[str, Mapping[str, Any]], recipe: Recipe, shards: int) -> Statistics:

@@ -75,7 +75,7 @@ def fill_in(
     """The complete Beam flags of a run on Dataflow: the user's, then the missing ones.
 
     output, work: where the corpus and the phases' parts go. environment: default: that of the process. build: makes the
-    worker package for `--setup_file`; it is published under the staging location, so that no option of the job holds a
+    worker package for `--setup_file`; it is published under the staging location, so no option of the job holds a
     local path. Not filled in, because Beam 2.77 or the service do it: Runner v2 and its experiments, one process per
     vCPU, the shuffle service, autoscaling by throughput, the name of a job. Raises ValueError, one line, for what is
     missing, cannot work, must not be stored with the job, or is in another region than the job. Side effects:

@@ -1,4 +1,4 @@
-"""All that the doctor looks at, in order; each check on its own, so that one that breaks hides no other."""
+"""All that the doctor looks at, in order; each check on its own, so one that breaks hides no other."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

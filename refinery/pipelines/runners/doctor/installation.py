@@ -1,6 +1,6 @@
 """Python, the compiled kernels and the libraries: what is installed, beside what the distribution's metadata asks for.
 
-Nothing here is imported that only the pipeline has, so that it also runs where the loader alone is installed.
+Nothing here is imported that only the pipeline has, so it also runs where the loader alone is installed.
 """
 
 import importlib
@@ -70,7 +70,7 @@ def newest_source(name: str) -> float:
 def libraries(needed: bool) -> Iterator[Finding]:
     """A line for each extra of the distribution: which of its libraries are missing, or of a version that is not its.
 
-    needed: whether a recipe is to be run, so that [pipeline] must be there.
+    needed: whether a recipe is to be run, so [pipeline] must be there.
     """
     try:
         import packaging  # noqa: F401 - brought along by [pipeline]; versions cannot be compared without

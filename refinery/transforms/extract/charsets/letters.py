@@ -64,7 +64,7 @@ _ONE_FORM = str.maketrans(
     }
 )
 
-UNIT = 256  # logarithms are whole numbers of 1/256, so that sums are the same on every machine
+UNIT = 256  # logarithms are whole numbers of 1/256, so sums are the same on every machine
 Vector = NDArray[np.int32]
 
 

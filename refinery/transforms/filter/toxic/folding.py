@@ -152,7 +152,7 @@ def make_skeletons(lexicon: Lexicon) -> Skeletons:
 
 def fold(text: str) -> tuple[str, bytes]:
     """`unfold(text.casefold())` and its UTF-8, several times as fast where few letters are beyond ASCII: folding works
-    letter by letter, so that only those are looked at which it changes. Raises UnicodeEncodeError for lone surrogates.
+    letter by letter, so only those are looked at which it changes. Raises UnicodeEncodeError for lone surrogates.
     """
     if text.isascii():
         text = text.lower()

@@ -342,7 +342,7 @@ def looks_like_head(data: bytes) -> bool:
 
 
 def runs_into_next(head: bytes) -> bool:
-    """Whether a WARC header was cut short, so that the next record's begins in it: at the start of a line, behind a
+    """Whether a WARC header was cut short, so the next record's begins in it: at the start of a line, behind a
     name without a value, or with fields that the first one has, too. (An address may end in "WARC/1.0".)
     """
     inner = _NEXT_WARC.search(head, 1)

@@ -87,7 +87,7 @@ def parse_json(data: bytes) -> Any:
     """The value in `data`, or None. What orjson refuses (NaN, lone surrogates, 1e400) Python's reader takes, in UTF-8
     alone: left to itself it guesses UTF-16, of which lines are cut in the middle of characters.
 
-    Nesting beyond MAX_DEPTH is refused here, so that nothing later depends on how much of the stack is left. Raises
+    Nesting beyond MAX_DEPTH is refused here, so nothing later depends on how much of the stack is left. Raises
     MemoryError, which orjson reports as if it were damage.
     """
     try:

@@ -106,7 +106,7 @@ def document_of(record: Record, page: Payload, task: ReadTask, notes: Mapping[st
 
 def url_of(record: Record) -> str:
     """The address that a record is about, "" if it names none: of a copy of a page, such as its text as a browser
-    showed it (`urn:text:https://…`), the page's, so that what is asked of a host holds for copies, too."""
+    showed it (`urn:text:https://…`), the page's, so what is asked of a host holds for copies, too."""
     return page_address(name_of(record))
 
 

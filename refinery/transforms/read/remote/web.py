@@ -28,7 +28,7 @@ PLANNING = FetchParams(deadline=30, hedge_after=0)
 class Sha256Stream(RangeStream):
     """A stream that compares the SHA-256 of a file read from beginning to end, in order. sha256: "" for no check.
 
-    Raises StorageError, which fails the bundle, so that nothing of the file counts.
+    Raises StorageError, which fails the bundle, so nothing of the file counts.
     """
 
     def __init__(self, store: HttpStore, name: str, size: int, version: str, sha256: str) -> None:

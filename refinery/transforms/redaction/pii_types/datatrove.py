@@ -18,7 +18,7 @@ DOMAIN = compile_bytes(
     rb"(?:" + LABEL + rb"\.)+" + LABEL + rb"|\[(?:" + OCTET + rb"\.){3}(?:" + OCTET + rb"|[A-Za-z0-9-]*[A-Za-z0-9]:)\]"
 )
 IPV4 = compile_bytes(rb"(?:" + OCTET + rb"\.){3}" + OCTET)
-EDGE = re.compile(r"\b[^.]")  # of a word by Unicode, so that "é" before an address is part of no address
+EDGE = re.compile(r"\b[^.]")  # of a word by Unicode, so "é" before an address is part of no address
 CHARACTER_BYTES = 4
 
 

@@ -112,7 +112,7 @@ def broken_seal(view: Path) -> None:
         (other_counts, "tokens in turn 1 found"),
         (a_bit, "sha256"),
         (no_selection, "selection.bin"),
-        (another_corpus, "another corpus, or another version"),
+        (another_corpus, "this is another corpus or version"),
         (outside, "another split or domain"),
         (broken_seal, "damaged or edited"),
     ],
