@@ -17,7 +17,13 @@ from pathlib import Path
 
 from tools.prose import SUFFIXES, Passage, passages
 
-ROOTS = ("tools", "docs/style.md", "refinery/loader", "refinery/testing")  # what `make lint` reads: files and folders
+ROOTS = (
+    "tools",
+    "docs/style.md",
+    "refinery/loader",
+    "refinery/testing",
+    "refinery/transforms",
+)  # what `make lint` reads: files and folders
 EXCLUDED = ("vendor", "english.py")  # other people's files, and the phrases themselves
 
 

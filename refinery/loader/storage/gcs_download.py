@@ -43,7 +43,7 @@ def download(wanted: Wanted, attempt: Attempt, buffers: Buffers) -> RangeRespons
         response = client._http.get(url, headers=headers, stream=True, timeout=timeout)
     except GoogleAuthError:  # some are ValueErrors, too
         raise
-    except ValueError as error:  # of requests: redirected to what is no URL
+    except ValueError as error:  # of requests: redirected to what is not a URL
         raise Transient(error) from error
     try:
         if response.status_code not in (http.client.OK, http.client.PARTIAL_CONTENT):

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 AGAIN = 4  # requests sent for one, where each answer says how the next has to differ
 PIECE = 1 << 18  # bytes sent between two checks of the time limit
-MOST_ANSWER = 32 << 20  # bytes of an answer that is no object; a listing of 1,000 keys has up to 4 MB
+MOST_ANSWER = 32 << 20  # bytes of an answer that is not an object; a listing of 1,000 keys has up to 4 MB
 TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 BUSY = frozenset(("ConditionalRequestConflict", "OperationAborted"))  # 409: another request for the key is under way
 CORRUPTED = frozenset(("BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody", "InvalidDigest", "RequestTimeout"))

@@ -205,7 +205,7 @@ class ViewVersions:
         if past is not None:
             told = past.not_delivered
             _log.warning(
-                "%s: continuing in an earlier view (%s): %d documents with %d tokens of its shards were removed since then "
+                "%s: continuing in an earlier view (%s): %d documents with %d tokens of its shards were removed since "
                 "and are not delivered (their places are padding without labels); %d with %d tokens were added and are "
                 "not part of that view",
                 self.opened.store.root, past.sha256[:12], told.documents, told.tokens, told.added, told.added_tokens,

@@ -105,7 +105,7 @@ class Download:
             raise StorageError(f"{where}: no gzip of names: {error}") from None
         for line in lines:  # each will be a file below the folder
             if not CRAWL_FILE.fullmatch(line) or not {"", ".", ".."}.isdisjoint(line.split("/")):
-                raise StorageError(f"{where}: it lists {line[:200]!a}, which is no file of a crawl")
+                raise StorageError(f"{where}: it lists {line[:200]!a}, which is not a file of a crawl")
         # Like `max_files` of a source that names the same list, so both mean the same files.
         root = f"{self.store.root}/"
         chosen = choose_files((Found(root + line) for line in lines), files, seed)

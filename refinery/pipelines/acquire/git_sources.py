@@ -20,14 +20,14 @@ def git_folder(clone: Path) -> Path:
     if found.is_file():
         line = small_file(found).partition("\n")[0]
         if not line.startswith("gitdir: "):
-            raise RepositoryError("its .git is no link to a repository")
+            raise RepositoryError("its .git is not a link to a repository")
         found = clone / line.removeprefix("gitdir: ")
         if (found / "commondir").is_file():
             found = found / small_file(found / "commondir").strip()
     elif not found.is_dir():
         found = clone
     if not (found / "objects").is_dir():
-        raise RepositoryError("it is no git repository")
+        raise RepositoryError("it is not a git repository")
     return found
 
 

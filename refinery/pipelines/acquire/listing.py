@@ -96,7 +96,7 @@ class RepositoryParams(Params):
 
 
 def check_place(kind: str, place: str) -> None:
-    """Raise ValueError for what is no path or https:// address. Never quotes what may hold a password."""
+    """Raise ValueError for what is not a path or https:// address. Never quotes what may hold a password."""
     scheme = place.partition("://")[0] if "://" in place else ""
     remote = scheme in ("https", "http")
     if place.startswith("-") or "\0" in place or not place.isprintable():

@@ -25,7 +25,7 @@ GENERATED = re.compile(
 MINIFIED = re.compile(r"[.-]min\.[a-z]+$", re.IGNORECASE)
 
 DATA = re.compile(r"(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*[\s,{}]+|[A-Za-z0-9+/=]{60,}|(?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+")
-"""Elements of tables of numbers, words as only encoded data has them, and escaped bytes."""
+"""Elements of tables of numbers, words that occur only in encoded data, and escaped bytes."""
 
 
 class CodeHeuristicsParams(Params):

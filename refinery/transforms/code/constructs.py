@@ -39,7 +39,7 @@ class Construct(NamedTuple):
 def whole_constructs(text: str, language: str) -> list[Construct]:
     """The self-contained constructs of a text in one of LANGUAGES, in order; none where it does not parse.
 
-    Cost: one parse (3.5 MB/s for C++); linear, no recursion. Lone surrogates are no letters.
+    Cost: one parse (3.5 MB/s for C++); linear, no recursion. Lone surrogates are not letters.
     """
     if language not in LANGUAGES:
         return []

@@ -66,7 +66,7 @@ class Note:
 
     type: str, float or int. column: whether it is a column of the provenance files (else it is part of their JSON
     column `meta`); null there where the stage did not run, for text "". carried: whether the documents/ of an earlier
-    run may bring it along, since it was noted before they were written. category: of text, whether it is one of few
+    run may bring it along, since it was recorded before they were written. category: of text, whether it is one of few
     words, by which statistics.json counts documents; of numbers it has the distribution. given: whether sources may
     have it as a field of their records, which the stage brings into its own form. counts: of what was found: a
     document without it has 0 where the stage ran, in rules and columns.
@@ -242,9 +242,9 @@ class Sink:
 
 @dataclass(frozen=True)
 class ShardContent:
-    """What a writer is given of a shard. rows, contents: called for an iterator over its documents, in the order of the
-    shard, as often as needed: rows of their provenance, and the text of each in UTF-8, or its tokens as bytes of
-    `dtype`, "uint16" or "int32"."""
+    """What a writer is given of a shard. rows, contents: functions that return an iterator over its documents in the
+    order of the shard, called as often as needed. They give the rows of their provenance, and the text of each in
+    UTF-8, or its tokens as bytes of `dtype`, "uint16" or "int32"."""
 
     rows: Callable[[], Iterator[dict[str, Any]]]
     contents: Callable[[], Iterator[bytes]]

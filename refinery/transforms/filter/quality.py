@@ -63,7 +63,7 @@ class ClassifierParams(Params):
     """rising scores: the column `NAME_bin` says how many of them the score reaches, from 0 on; none: no such column"""
     rule: Rule = "threshold"
     """`threshold`: kept from `threshold` on; `pareto`: kept by chance, the more likely the higher the score; `note`:
-    the score is noted only"""
+    the score is only recorded"""
     threshold: Share = 0.5
     """the lowest score that `threshold` keeps"""
     alpha: Annotated[int, Field(ge=1, le=100)] = 9

@@ -54,7 +54,7 @@ class UrlParams(Params):
     pattern_lists: tuple[str, ...] = ()
     """files with one RE2 expression a line, searched anywhere in the address (`(?i)` ignores case)"""
     address_lists: tuple[str, ...] = ()
-    """files with one whole address a line, as it stands in the crawl"""
+    """files with one whole address a line, as in the crawl"""
     blocked_domains: tuple[str, ...] = ()
     """the same as in `domain_lists`, inline"""
     blocked_patterns: tuple[str, ...] = ()

@@ -89,7 +89,7 @@ def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
 
 
 def files_below(folder: str) -> Iterator[str]:
-    """The paths of everything below a local folder that is no folder."""
+    """The paths of everything below a local folder that is not a folder."""
     for base, _, names in os.walk(folder):
         yield from (os.path.join(base, name) for name in names)
 

@@ -66,7 +66,7 @@ class SourceParams(Params):
     """`auto` goes by the file's ending; or a reader of your own: `module:NAME` of its declaration, in a module beside
     the recipe or an installed package, or the name of an entry point in the group `refinery.readers`"""
     options: Mapping[str, Any] = {}
-    """parameters of a reader of your own; they may stand in the source itself"""
+    """parameters of your own reader; they may also be keys of the source itself"""
     dialect: Dialect = "auto"
     """how CSV and TSV are written: `rfc4180` with quoted fields, quotes in them doubled; `backslash` the same, or a
     backslash before them; `plain` without quoting, a line is a row; `escaped` likewise, with backslash escapes; `auto`:

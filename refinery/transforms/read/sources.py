@@ -42,13 +42,13 @@ class InputChanged(OSError):
 
 
 class NoReader(OSError):
-    """The reader of a format is not there, where a file of it is to be read: that is no damage of the file."""
+    """The reader of a format is missing where a file of it is to be read. The file itself is not damaged."""
 
 
 def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
     """Every record of a task, in the file's order, as a document, a reason to skip it, or damage.
 
-    Pure but for reading the file; the same bytes give the same records. Raises InputChanged where the file has gone
+    Pure except for reading the file; the same bytes give the same records. Raises InputChanged where the file has gone
     since it was planned, where its size is another one, or, of a local one, its time of change, then and when it has
     been read, or the CRC-32C of what was read is not the planned one; NoReader where its reader cannot be imported;
     OSError when the storage fails otherwise.

@@ -1,6 +1,6 @@
 """Documents whose hosts or pages refuse to have models trained on them, as of a date.
 
-In phase 3, though it needs an address alone: opt-outs change every week, and with `--reuse` a new list then costs
+In phase 3, though it needs only an address: opt-outs change every week, and with `--reuse` a new list then costs
 phase 3, no extraction and no deduplication. A document that stood for copies on other hosts takes them with it: a text
 that somebody refused does not come back from where it was copied to. docs/rights.md has what that costs.
 """
@@ -62,8 +62,8 @@ class OptOutParams(Params):
     agents: tuple[str, ...] = AI_AGENTS
     """user agents of robots.txt and ai.txt: a page that one of them may not fetch is refused"""
     every_agent: bool = True
-    """whether rules for `*` hold for an agent that has none of its own, as RFC 9309 has it; off: only who names one of
-    `agents` refuses, or says so to all in a signal about training"""
+    """whether rules for `*` hold for an agent without its own, as RFC 9309 defines; off: a host refuses only if it
+    names one of `agents`, or addresses all agents in a signal about training"""
     unreachable: Literal["drop", "keep"] = "drop"
     """pages of hosts whose robots.txt could not be fetched until then, not once: RFC 9309 forbids them"""
     ignore: tuple[Literal["host-list", "robots.txt", "ai.txt", "tdmrep.json", "page"], ...] = ()

@@ -28,7 +28,7 @@ class Artefact:
 
 
 def repeats_lines(text: bytes) -> bool:
-    """Whether a line of at least LINE bytes stands in it three times or more."""
+    """Whether a line of at least LINE bytes occurs in it three times or more."""
     lines = [line for line in text.split(b"\n") if len(line) >= LINE]
     return len(set(lines)) <= len(lines) - 2 and max(Counter(lines).values()) > 2
 
@@ -71,7 +71,7 @@ ARTEFACTS = (
         r"|all rights reserved|terms of (?:use|service)|terms and conditions|privacy policy|sign up for"
         r"|subscribe to our|log ?in to|click here|share (?:this )?on",
     ),
-    Artefact("repeated-lines", f"a line of {LINE} bytes or more that stands in it three times", find=repeats_lines),
+    Artefact("repeated-lines", f"a line of {LINE} bytes or more that occurs three times", find=repeats_lines),
 )
 
 PATTERNS = tuple(row for row in ARTEFACTS if row.pattern)

@@ -10,8 +10,9 @@ from refinery.transforms.core.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """name: in statistics.json. phase: the one that measures it. text: whether there are texts, else there are tokens.
-    hosts: whether hosts of addresses are counted. artefacts: whether texts are looked through for them."""
+    """name: in statistics.json. phase: the one that measures it. text: whether documents are texts there; otherwise
+    they are tokens. hosts: whether hosts of addresses are counted. artefacts: whether texts are looked through for
+    them."""
 
     name: str
     phase: str

@@ -158,7 +158,7 @@ class Tally:
 
     def pack(self) -> str:
         """As text, for reports: base64 of compressed JSON; `unpack` is the inverse. A few KB; about 1 MB with as
-        many hosts, values and shards as are told apart."""
+        many hosts, values and shards as are counted one by one."""
         plain = {
             "total": self.total,
             "categories": {name: keyed.plain() for name, keyed in sorted(self.categories.items())},

@@ -91,7 +91,9 @@ def _boundary(tokenizer: Tokenizer, key: str, name: str | None, own: int | None)
     found = own if name == AUTO else tokenizer.token_id(name)
     if found is None:
         what = (
-            "auto given, but the tokenizer names none" if name == AUTO else f"{name!r} given, which is no token of it"
+            "auto given, but the tokenizer names none"
+            if name == AUTO
+            else f"{name!r} given, which is not a token of it"
         )
         raise ValueError(f"{key}: {what}; a token's name or null is allowed")
     return found

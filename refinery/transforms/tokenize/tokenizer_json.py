@@ -235,7 +235,7 @@ def build(spec: Mapping[str, Any]) -> Library:
     """The library's tokenizer for a parsed file. Raises ValueError where the library refuses or panics."""
     try:
         return Library.from_str(json.dumps(spec))
-    except BaseException as error:  # noqa: BLE001 - a panic of the library is no Exception
+    except BaseException as error:  # noqa: BLE001 - a panic of the library is not an Exception
         raise as_value_error(error) from None
 
 
@@ -326,5 +326,5 @@ def as_value_error(error: BaseException) -> BaseException:
 def _encoding(library: Library, text: str) -> Encoding:
     try:
         return library.encode(text, add_special_tokens=False)
-    except BaseException as error:  # noqa: BLE001 - a panic of the library is no Exception
+    except BaseException as error:  # noqa: BLE001 - a panic of the library is not an Exception
         raise as_value_error(error) from None

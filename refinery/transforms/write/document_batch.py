@@ -89,7 +89,7 @@ def new_compressor() -> zstandard.ZstdCompressor:
 
 
 def read_batches(batches: Iterable[bytes]) -> Iterator[pa.Table]:
-    """The documents of packed batches as tables of BATCH_SCHEMA, at least one. Raises ValueError for bytes that are no
+    """The documents of packed batches as tables of BATCH_SCHEMA, at least one. Raises ValueError for bytes that are not
     batch.
 
     A table holds many batches: columns in as many pieces as there were batches cost far more than the documents.

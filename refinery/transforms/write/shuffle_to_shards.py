@@ -79,7 +79,7 @@ class ShuffleToShards(beam.PTransform):
     """EncodedDocument -> (shard key, its batches). Every shard appears, even one without documents.
 
     counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain. columns: whether those of
-    tokens come along. like: of `Exchange`.
+    tokens are included. like: of `Exchange`.
     """
 
     params: ShardParams

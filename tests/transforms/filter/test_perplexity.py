@@ -111,9 +111,9 @@ def sealed(keys: np.ndarray, costs: np.ndarray, **changes: object) -> bytes:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"slots": 3}, "no power of two"),
-        ({"slots": 1 << 40}, "no power of two"),
-        ({"slots": "8"}, "no power of two"),
+        ({"slots": 3}, "not a power of two"),
+        ({"slots": 1 << 40}, "not a power of two"),
+        ({"slots": "8"}, "not a power of two"),
         ({"slots": 16}, "bytes of n-grams are needed"),
         ({"percentiles": [1.0] * 100}, "101 ascending"),
         ({"percentiles": [2.0] + [1.0] * 100}, "101 ascending"),

@@ -171,7 +171,7 @@ def _mark(tokenizer: Tokenizer, key: str, name: str | None, own: int | None) -> 
         return own
     found = tokenizer.token_id(str(name))
     if found is None:
-        raise ValueError(f"--{key}: {name!r} given, which is no token of --tokenizer")
+        raise ValueError(f"--{key}: {name!r} given, which is not a token of --tokenizer")
     return found
 
 

@@ -202,7 +202,7 @@ def _convert(file: GuardedFile, url: str, dtype: np.dtype[Any], vocab_size: int,
 
 
 def _id(text: str | None) -> bytes:
-    """Zeros for what is no id of a document."""
+    """Zeros for what is not an id of a document."""
     try:
         found = bytes.fromhex(text or "")
     except ValueError:

@@ -153,7 +153,7 @@ class AuditedRun:
         is another file."""
         source = next((each for each in self.recipe.sources if each.name == entry["source"]), None)
         if source is None:
-            raise FormatError(f"{self.store.url(RUN)}: an input of {entry['source']!r:.80}, which is no source")
+            raise FormatError(f"{self.store.url(RUN)}: an input of {entry['source']!r:.80}, which is not a source")
         siblings = sorted(str(each["path"]) for each in self.inputs if each["source"] == source.name)
         index = siblings.index(str(entry["path"]))
         share = None if source.cap is None else source.cap // len(siblings) + (index < source.cap % len(siblings))

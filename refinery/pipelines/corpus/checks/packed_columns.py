@@ -34,7 +34,7 @@ class ColumnCheck:
         self._ends: tuple[list[I64], list[I64]] = ([], [])
 
     def add(self, block: PackedRows, firsts: I64, sizes: I64, ids: Sequence[bytes], starts: I64) -> None:
-        """The pieces of a row group. firsts, sizes: of their tokens among all that are no padding, with a BOS that was
+        """The pieces of a row group. firsts, sizes: of their tokens among all that are not padding, with a BOS that was
         put in. ids, starts: of the documents, and of the tokens that they begin with."""
         inside = block.doc_ids.reshape(-1) >= 0
         places = np.stack([block.column(name).reshape(-1)[inside] for name in PLACES], axis=1).astype(np.int64)

@@ -134,7 +134,7 @@ class Found:
 def find_families(
     parts: Sequence[PartFiles], compared: Compared, gone: Collection[Key], absent: "Absent", seeds: Collection[Key]
 ) -> Found:
-    """The families of what goes and of `seeds`. gone: what goes; absent: that, and what went before: both are no part
+    """The families of what goes and of `seeds`. gone: what goes; absent: that, and what went before: both are not part
     of a family, but what goes holds one together.
 
     Cost: the signatures of all documents are read, once for each step of the longest chain that leads away from what
@@ -179,7 +179,7 @@ def find_families(
 
 @dataclass(frozen=True)
 class Absent:
-    """Records that are no part of the corpus: by a hash of id, source and origin, and their ids."""
+    """Records that are not part of the corpus: by a hash of id, source and origin, and their ids."""
 
     ids: frozenset[bytes]
     records: frozenset[int]

@@ -29,8 +29,8 @@ class Moved:
 
 @dataclass(frozen=True)
 class Lost:
-    """It is no duplicate any more, and a later stage dropped it. steps: what the stages of phase 3 made of it. reject:
-    its row of rejects/, None where the sample does not take it."""
+    """It is not a duplicate any more, and a later stage dropped it. steps: what the stages of phase 3 made of it.
+    reject: its row of rejects/, None where the sample does not take it."""
 
     row: Row
     size: int

@@ -115,7 +115,7 @@ class Replayer:
             for task in planned:
                 if task.path == path and source in ("", task.source):
                     return replace(task, cap=None)
-            raise NoReplay(f"{path!r:.300} is no input file of the recipe; `refinery trace` prints origins")
+            raise NoReplay(f"{path!r:.300} is not an input file of the recipe; `refinery trace` prints origins")
         listed = [entry for entry in self.inputs.get(path, ()) if source in ("", entry["source"])]
         if not listed:
             raise NoReplay(

@@ -40,7 +40,7 @@ def shared_data(name: str, documents: int) -> dict[str, Any]:
 
 
 def corpus_data(facts: CardFacts) -> dict[str, Any]:
-    """Of a corpus. Its tokens are no table, so the one configuration is that of the provenance files."""
+    """Of a corpus. Its tokens are not a table, so the only configuration is that of the provenance files."""
     languages = [code for code in language_codes(facts) if LANGUAGE.fullmatch(code)]
     if facts.category("code_language"):
         languages.append("code")

@@ -62,7 +62,7 @@ def credentials_file() -> str:
     except FileNotFoundError:
         return f"{VARIABLE} names a file that is not there" if named else "none found"
     except (OSError, ValueError, KeyError, TypeError):
-        return f"{VARIABLE if named else file} is no file of credentials"
+        return f"{VARIABLE if named else file} is not a file of credentials"
     where = VARIABLE if named else "gcloud's folder"
     return f"{KINDS.get(kind if isinstance(kind, str) else '', 'credentials of another kind')} ({where})"
 

@@ -214,7 +214,7 @@ class Piece:
 
 
 class Group:
-    """The values of a key, read anew, segment by segment, each time it is iterated. Memory: a segment."""
+    """The values of a key, read again, segment by segment, each time it is iterated. Memory: a segment."""
 
     def __init__(self, paths: Sequence[Path], files: NDArray[np.int64], segments: Segments) -> None:
         self.paths = paths

@@ -80,7 +80,7 @@ TITLE_BORDER = re.compile(r"\s[|\-–—:»·•]\s|\|")
 
 
 class Arrays(NamedTuple):
-    """What the kernel's `features` and `score` take, in their order, but for what a lexicon says."""
+    """What the kernel's `features` and `score` take, in their order, without the lexicon's values."""
 
     blocks: bytes
     groups: bytes

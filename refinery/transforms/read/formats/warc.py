@@ -17,7 +17,7 @@ from refinery.transforms.read.http.fields import content_type
 from refinery.transforms.read.reader import COMPRESSION_LIBRARIES, Reader
 from refinery.transforms.read.task import LimitParams, ReadTask
 
-# Names that crawlers give to what is no page. Schemes: look-ups of DNS and whois, ARC's own header, and "metadata",
+# Names that crawlers give to what is not a page. Schemes: look-ups of DNS and whois, ARC's own header, and "metadata",
 # which wget and NetarchiveSuite use for logs, reports and settings (IIPC, harvest metadata guidelines).
 _OWN_SCHEME = re.compile(r"(?:dns|whois|filedesc|metadata|warcinfo|youtube-dl):", re.IGNORECASE)
 # URNs of no registered namespace: experimental ones ("X-", RFC 3406, section 3.1) such as wpull's and crocoite's logs,
@@ -51,7 +51,7 @@ REASONS = (
     Reason(
         "content-type",
         "neither HTML nor plain text: as declared, by its first bytes, or as another format under a text type",
-        "nothing; images and PDF are no input",
+        "nothing; images and PDF are not read",
     ),
     Reason(
         "content-encoding",

@@ -2,8 +2,8 @@
 
 The library knows the protocol (revisions, pages, access); reading goes over the plain "resolve" addresses of one
 commit, where every response is checked. A branch is replaced by its commit when the run is planned, so paths, origins
-and fingerprints name exactly what is read. A token is taken from HF_TOKEN, in each process that reads, and sent to the
-hub alone, never to where it redirects.
+and fingerprints name exactly what is read. A token is taken from HF_TOKEN, in each process that reads, and sent only to
+the hub, never to where it redirects.
 """
 
 import fnmatch

@@ -43,7 +43,7 @@ class Sha256Stream(RangeStream):
             self._hashed += count
             if self._hashed == self._size and (found := self._digest.hexdigest()) != self._expected:
                 where = self._store.url(self._name)
-                raise StorageError(f"{where}: sha256 {found} found, {self._expected} expected: read it again")
+                raise StorageError(f"{where}: sha256 {found} found, {self._expected} expected; read it again")
         return count
 
 

@@ -57,6 +57,6 @@ def _start_of_local(data: bytes, floor: int, at: int) -> int:
 def _is_address(candidate: str, private: bool) -> bool:
     try:
         address = ipaddress.IPv4Address(candidate)
-    except ValueError:  # "010" is no number of an address
+    except ValueError:  # "010" is not a number of an address
         return False
     return private or address.is_global

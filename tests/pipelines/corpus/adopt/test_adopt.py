@@ -284,7 +284,7 @@ def test_wrong_files(tmp_path: Path, tokenizer: Path, name: str) -> None:
         (["data/none"], {}, "no .bin and .idx there"),
         (["data/web.bin", "data/web.idx"], {}, "given twice"),
         (["https://host/web"], {}, "a web server given"),
-        (["data/web"], {"bos": "<nothing>"}, "which is no token"),
+        (["data/web"], {"bos": "<nothing>"}, "which is not a token"),
         (["data/alone.bin"], {}, r"alone\.idx: missing"),
         (["data/other.bin"], {}, "there is no such file"),
         (["data/web"], {"bos": None}, "--no-bos: given, but all 3 documents begin with BOS 256"),
