@@ -56,6 +56,7 @@ GOOD = [
     "Everything except the manifest is read, but that needs a key.",
     "This is a corpus as long as it has them.",
     "Another worker takes over after a crash.",
+    "The mean is taken over all pages.",
     "Other tools are faster than this one.",
     "In other words, less than a gigabyte.",
     "The process runs alone, and settings alone do not count.",

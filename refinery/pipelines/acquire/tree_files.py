@@ -43,7 +43,7 @@ class RepositoryError(OSError):
 
 
 class Found(NamedTuple):
-    """An entry of a tree. path: as it stands there. kind: "" for a file, else the reason that it is none.
+    """An entry of a tree. path: as in the tree. kind: "" for a file, else the reason why it is not a file.
 
     where: what the tree reads it by.
     """

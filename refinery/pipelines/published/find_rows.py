@@ -139,7 +139,7 @@ def find_kept(
 
 
 def both(places: Mapping[str, Wanted], ids: Mapping[str, set[bytes]]) -> dict[str, Wanted]:
-    """What to look for in each file: addresses and origins as `places` has them, and these ids."""
+    """What to look for in each file: the addresses and origins of `places`, and these ids."""
     nothing = Wanted()
     return {
         path: replace(places.get(path, nothing), id=frozenset(ids.get(path, ())))

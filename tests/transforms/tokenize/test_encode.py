@@ -99,9 +99,21 @@ def test_auto_finds_well_known_names_among_added_tokens(tmp_path: Path) -> None:
     [
         ("missing.json", None, "path: '{path}' given, which cannot be read (No such file or directory)"),
         ("t.txt", b"{}", "path: '{path}' given, a tokenizer.json, a SentencePiece .model or"),
-        ("junk.json", b"\xff\x00{", "path: '{path}' given, which is not a usable tokenizer (no JSON: UnicodeDecodeError)"),
-        ("deep.json", b"[" * 100_000, "path: '{path}' given, which is not a usable tokenizer (no JSON: RecursionError)"),
-        ("list.json", b"[]", "path: '{path}' given, which is not a usable tokenizer (no tokenizer.json: it has no model)"),
+        (
+            "junk.json",
+            b"\xff\x00{",
+            "path: '{path}' given, which is not a usable tokenizer (no JSON: UnicodeDecodeError)",
+        ),
+        (
+            "deep.json",
+            b"[" * 100_000,
+            "path: '{path}' given, which is not a usable tokenizer (no JSON: RecursionError)",
+        ),
+        (
+            "list.json",
+            b"[]",
+            "path: '{path}' given, which is not a usable tokenizer (no tokenizer.json: it has no model)",
+        ),
         ("half.json", b'{"model": {"type": "BPE"}}', "path: '{path}' given, which is not a usable tokenizer ("),
         (
             "odd.json",

@@ -168,7 +168,7 @@ def _convert(file: GuardedFile, url: str, dtype: np.dtype[Any], vocab_size: int,
         raise FormatError(f"{url}: column input_ids: {kind or 'nothing'} found, a list for each document expected")
     if "doc_ids" in schema.names:
         raise FormatError(
-            f"{url}: packed rows without a manifest: whether documents that were cut are whole is not known"
+            f"{url}: packed rows without a manifest, so it is unknown whether documents that were cut are complete"
         )
     names = [name for name in ("id", "source") if name in schema.names and pa.types.is_string(schema.field(name).type)]
     offset = row = 0

@@ -1,7 +1,7 @@
 """The documents of a shard from its packed rows: pieces of cut ones put together again, in the corpus' order.
 
 What was cut is proved to be whole: the pieces of a document follow each other from its first token on, and together all
-documents have the bytes whose SHA-256 the manifest tells of the shard's .bin.
+documents have the SHA-256 that the manifest lists for the shard's .bin.
 """
 
 from collections import Counter
@@ -75,7 +75,7 @@ def write_shard(store: Store, manifest: Manifest, shard: ShardEntry, seed: int, 
         if (found := checksums(paths[kind]).sha256) != expected.sha256:
             raise FormatError(
                 f"{store.url(expected.path)}: the documents of its packed rows have sha256 {found}, {expected.sha256} "
-                "expected from the manifest: they cannot be put together again"
+                "expected from the manifest; the documents cannot be put together again"
             )
     loose.unlink()
     return paths

@@ -114,7 +114,7 @@ def without_nulls(table: pa.Table, url: str) -> pa.Table:
 
 def file_of(row: Mapping[str, Any], earlier: frozenset[str]) -> str:
     """The input file of a row, as a key. earlier: sources that read documents of earlier runs, whose origins are those
-    of that run: their rows are one group."""
+    of that run; their rows are one group."""
     source = str(row["source"])
     return f"{source}\n" if source in earlier else f"{source}\n{str(row['origin']).rpartition('@')[0]}"
 

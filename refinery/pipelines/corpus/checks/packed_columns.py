@@ -1,5 +1,5 @@
 """The checks of the columns of packed rows' tokens that no row alone can tell: over the pieces of a document, against
-its text's size, and, for a sample, against columns made anew from its tokens."""
+its text's size, and, for a sample, against columns made again from its tokens."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence

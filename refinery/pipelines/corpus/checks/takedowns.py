@@ -38,7 +38,7 @@ def check_takedowns(
 
 def check_proof(store: Store, takedown: Takedown, manifest: Manifest | None) -> Iterator[str]:
     """The proof is of this takedown, its sums hold, and nothing was left. manifest: of the version that it made, where
-    that is the one at hand."""
+    that is the current one."""
     try:
         proof = unseal(store.read(takedown.proof), takedown.proof)
         if proof["kind"] != PROOF_KIND:
@@ -68,7 +68,7 @@ def check_proof(store: Store, takedown: Takedown, manifest: Manifest | None) -> 
             for each in proof["shards"]["rewritten"]:
                 shard = entries.get(each["path"])
                 if shard is None or shard.bin.sha256 != each["after"]["sha256"]:
-                    yield f"{takedown.proof}: {each['path']}: another file than it says"
+                    yield f"{takedown.proof}: {each['path']}: the file is not the one that the proof names"
     except FormatError as error:
         yield str(error)
     except (KeyError, TypeError, AttributeError) as error:

@@ -78,7 +78,7 @@ class ExportOptions:
 
     @property
     def files(self) -> FileOptions:
-        """What the format is told."""
+        """The options for the format."""
         return FileOptions(self.compression or "zstd", self.single_file)
 
     def plain(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Documents of an exported file, by the reader of its format: as a user's program would have them."""
+"""Documents of an exported file, by the reader of its format, as in a user's program."""
 
 from collections.abc import Iterator
 from typing import Any, BinaryIO

@@ -1,6 +1,6 @@
 """Texts that tokens cannot give back: phase 3 once more, up to the encoder, over the corpus' work files.
 
-For tokenizers that normalise (many SentencePiece models), decoding gives another text than the one that was encoded.
+For tokenizers that normalise (many SentencePiece models), decoding gives a text that differs from the encoded one.
 The stages between deduplication and the encoder are pure functions of documents that are still in work/, so they make
 the same texts again, provided that recipe, files, stages and libraries are the same: the corpus' fingerprint says so.
 Each text then meets its document by id, source and origin, and must encode to its tokens (rows.py).

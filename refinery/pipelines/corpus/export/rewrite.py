@@ -52,7 +52,7 @@ class TakenOut:
 
 
 def taken_out(corpus: SourceCorpus) -> TakenOut:
-    """By all takedowns of a corpus, but for near copies of better documents, which nobody asked for. Memory: about 300
+    """By all takedowns of a corpus, except near copies of better documents, which no request named. Memory: about 300
     bytes for each."""
     store, gone = corpus.store, dict[int, bytes]()
     texts = set[bytes]()
@@ -74,7 +74,7 @@ def taken_out(corpus: SourceCorpus) -> TakenOut:
 @dataclass
 class StillHeld:
     """Documents in an export that were taken out of a corpus. rows: by path of a file of provenance/. places: by split,
-    the first token, the one behind the last, and the source of each, in order."""
+    the first token, the one after the last, and the source of each, in order."""
 
     rows: dict[str, list[int]] = field(default_factory=dict)
     places: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)

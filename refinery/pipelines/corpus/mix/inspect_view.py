@@ -14,7 +14,7 @@ from refinery.transforms.core.safe_text import safe
 
 
 def inspect_view(prefix: str, as_json: bool) -> tuple[list[str], ExitCode]:
-    """Lines for the terminal; FAILED if the view or one of its corpora is damaged or missing. Reads manifests alone."""
+    """Lines for the terminal; FAILED if the view or one of its corpora is damaged or missing. Reads only manifests."""
     store = open_store(prefix)
     try:
         view, _ = read_view(store)

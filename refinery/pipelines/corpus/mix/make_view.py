@@ -65,9 +65,9 @@ def make_view(recipe: MixRecipe, output: str, work: Work, workers: int = 0, befo
     """Publish the view at `output` and return it. The same view there already is success. before: the view that it is
     made again of, which it keeps, so a loader's state of that one goes on.
 
-    Interrupted, the same command begins anew, and publishes the same bytes: nothing has its final name before it is
-    complete, and the manifest comes last. workers: as of `build`. Raises RecipeError, FormatError, StorageConflict for
-    another view there, and RefineError for a place that holds something else.
+    After an interruption, the same command starts again and publishes the same bytes: nothing has its final name
+    before it is complete, and the manifest comes last. workers: as of `build`. Raises RecipeError, FormatError,
+    StorageConflict for another view there, and RefineError for a place that holds something else.
     """
     root = location(output)
     store = open_store(root)

@@ -168,7 +168,7 @@ class MixingParams(Params):
         return self.stages or (StageParams(weights=self.weights or {}),)
 
     def published(self) -> dict[str, Any]:
-        """As a view's manifest has it."""
+        """As in a view's manifest."""
         stages = [{"weights": dict(stage.weights), "tokens": stage.tokens} for stage in self.all_stages]
         rest = {key: getattr(self, key) for key in ("repeats", "on_limit", "block", "count", "even")}
         return {"stages": stages, **rest}

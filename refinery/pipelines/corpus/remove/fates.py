@@ -19,7 +19,7 @@ class Unrepresented:
 
 @dataclass(frozen=True)
 class Moved:
-    """It is a duplicate of another document. row: as removals/ has it from now on; was: as it had it. size: of its
+    """It is a duplicate of another document. row: its new row of removals/; was: its old row. size: of its
     text in bytes."""
 
     row: Row

@@ -183,7 +183,7 @@ def publish_version(
     made.publish(new)
     leave_report(new, None, (), say)
     how = ", ".join(f"{count:,} {way}" for way, count in sorted(ways.items()))
-    say(f"{len(result.shards):,} shards rewritten, {len(same):,} taken over (files: {how or 'none'})")
+    say(f"{len(result.shards):,} shards rewritten, {len(same):,} reused (files: {how or 'none'})")
     return made.manifest
 
 

@@ -176,7 +176,7 @@ class Families:
             if isinstance(answer, Unrepresented) or isinstance(answer, Reinstated) != (place is not None):
                 raise RefineError(
                     f"{document.origin}: the stages of the recipe judge it otherwise than they did, so families "
-                    "cannot be decided anew; --no-reinstate does without"
+                    "cannot be decided again; pass --no-reinstate to skip this step"
                 )
             row = lower[key]
             if place is not None:

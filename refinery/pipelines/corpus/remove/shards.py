@@ -28,7 +28,7 @@ BEFORE_SHARDS = ("clean", "dedup")  # phases that decide how many shards there a
 
 
 def shard_changes(store: Store, manifest: Manifest, decision: Decision, outcome: Outcome) -> Changes:
-    """The affected shards. A document that loses or gets copies is written anew with its new count, and one that comes
+    """The affected shards. A document that loses or gets copies is rewritten with its new count, and one that comes
     back may belong into a shard that no document was in so far."""
     changes: Changes = {}
     plan = plan_of(manifest)

@@ -57,7 +57,7 @@ def replay(recipe: Recipe, origin: str, source: str = "", inputs: Iterable[Mappi
 class Replayer:
     """Replays documents of one recipe; models and lists are loaded once.
 
-    inputs: those of the run as `_run.json` lists them: other files are not read, and one that has changed since is
+    inputs: those of the run as `_run.json` lists them; other files are not read, and one that has changed since is
     refused. Without them the recipe's sources say what there is. measure: whether each rule's value is found, too.
     """
 
@@ -129,7 +129,7 @@ class Replayer:
 
 
 def without_quotes(decision: Decision) -> Decision:
-    """The decision without an error's message, which may quote the document: its class, as dead letters have it."""
+    """The decision without an error's message, which may quote the document: its class, as in dead letters."""
     return replace(decision, reason=decision.reason.partition(":")[0]) if decision.outcome == "dead" else decision
 
 

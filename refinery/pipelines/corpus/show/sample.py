@@ -19,7 +19,7 @@ from refinery.transforms.core.safe_text import safe, safe_lines
 if TYPE_CHECKING:
     from refinery.pipelines.corpus.replay.try_document import Decision
 
-EXCERPT = "the beginning, as rejects/ has it"
+EXCERPT = "the beginning, from rejects/"
 NOT_READ = Text("", "", problem="--no-replay: its record was not read again")
 NO_QUERY = Query("url", "-")  # of lines that nobody asked for by name
 

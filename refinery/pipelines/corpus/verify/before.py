@@ -45,7 +45,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class ChangedShard:
-    """A shard that a list names. now, before: its number in the manifest at hand and in that before, -1 for none.
+    """A shard that a list names. now, before: its number in the current manifest and in the one before, -1 for none.
     removed, added: where they name it. size: bytes of its tokens in both versions."""
 
     place: Place

@@ -73,7 +73,7 @@ def verify_share(
     """Check a share of the corpus' pieces, and write what was found to `partials`, a folder, gs://… or s3://…, unless
     it is there. -> failures in it.
 
-    The same arguments for every share, but for `workers`. Raises ValueError for a prefix that is not a corpus, or for
+    The same arguments for every share, except `workers`. Raises ValueError for a prefix that is not a corpus, or for
     partial results of another check. Cost: as `verify`, of the share.
     """
     corpus, place = open_corpus(Question(prefix, samples, load, against)), open_store(partials)

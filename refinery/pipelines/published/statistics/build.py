@@ -183,7 +183,7 @@ def describe_series(tally: Tally, sources: Sequence[str], notes: Iterable[Note])
 
 
 def distribution(bins: Bins, steps: int) -> Distribution:
-    """steps: bins to an octave that are told apart; a divisor of STEPS."""
+    """steps: bins to an octave; a divisor of STEPS."""
     if not bins.counts:
         return Distribution(documents=0, least=None, most=None, quantiles=(), bins=())
     wide, documents = STEPS // steps, dict[int, int]()

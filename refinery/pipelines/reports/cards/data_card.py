@@ -22,7 +22,7 @@ UNKNOWN = "Not said by those who published it."
 
 
 def data_card(facts: CardFacts) -> bytes:
-    """The card, the same bytes each time. Its size is bounded but for the recipe's and the number of stages."""
+    """The card, the same bytes each time. Its size is bounded, except for the recipe and the number of stages."""
     lines = [*front_matter(corpus_data(facts)), *_title(facts), *_composition(facts)]
     lines += [*_sources(facts), *_processing(facts), *_care(facts), *_limits(facts), *_uses(facts)]
     lines += [*_loading(facts), *reproduce(facts), *_maintenance(facts)]

@@ -1,6 +1,6 @@
 """What cards are made of: a corpus' manifest, and the two small files beside it that the manifest has the checksums of.
 
-No shard is read, so a card costs the same whatever the size of the corpus, but for the manifest itself.
+No shard is read, so a card costs the same whatever the size of the corpus, except for reading the manifest.
 """
 
 from collections.abc import Mapping, Sequence

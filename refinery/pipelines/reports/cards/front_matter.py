@@ -55,7 +55,7 @@ def corpus_data(facts: CardFacts) -> dict[str, Any]:
 
 
 def language_codes(facts: CardFacts) -> list[str]:
-    """Languages of the corpus, most documents first, as far as they were told apart."""
+    """Languages of the corpus, most documents first, as far as they were detected."""
     known = facts.category("language")
     return [value.value for value in known.values if value.value] if known else []
 

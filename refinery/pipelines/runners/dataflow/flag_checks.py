@@ -45,7 +45,7 @@ REFUSED: Mapping[str, str] = {
     "files_to_stage": "it stores paths of this machine in the job's options: put files into a bucket or into the image",
     "extra_packages": "the worker package is made by --setup_file=./setup.py; others belong in the image",
     "worker_harness_container_image": "it is deprecated: --sdk_container_image",
-    "pickle_library": "others than Beam's default store paths of this machine: leave it out",
+    "pickle_library": "any value except Beam's default stores paths of this machine; leave it out",
     "zone": "it is deprecated and turns the shuffle service off: --region, or --worker_zone",
     "network": "a subnetwork is in one: --subnetwork=regions/REGION/subnetworks/NAME",
 }
@@ -87,8 +87,8 @@ def check_bucket(flag: str, place: str) -> None:
 
 
 def flag_problems(given: Mapping[str, Any], flags: Sequence[str]) -> Iterator[str]:
-    """A line for the first flag that each check finds it cannot work with. given: of `read_options`, complete but for
-    what is missing.
+    """A line for the first flag that each check finds it cannot work with. given: of `read_options`, complete except
+    for what is missing.
     """
     for check in (check_refused, check_secrets, check_shapes, check_places, check_setup, check_local):
         try:
@@ -108,7 +108,7 @@ def check_refused(given: Mapping[str, Any]) -> None:
             raise ValueError("--flexrs_goal: COST_OPTIMIZED needs autoscaling, leave --autoscaling_algorithm out")
         if given.get("resource_hints"):
             raise ValueError(
-                "--flexrs_goal: COST_OPTIMIZED cannot be combined with --resource_hint: give a --machine_type"
+                "--flexrs_goal: COST_OPTIMIZED cannot be combined with --resource_hint; give a --machine_type"
             )
 
 
@@ -120,7 +120,7 @@ def check_secrets(given: Mapping[str, Any]) -> None:
         named = any(SECRET_NAME.search(key) for key in (name, *keys) if key not in NOT_SECRET)
         if value and (named or SECRET_VALUE.search(text)):
             raise ValueError(
-                f"--{name}: it looks like a credential, and options are stored with the job in clear text: workers act "
+                f"--{name}: it looks like a credential, and options are stored with the job in clear text; workers act "
                 "as --service_account_email and need none"
             )
 
@@ -144,7 +144,7 @@ def check_shapes(given: Mapping[str, Any]) -> None:
         match = IMAGE.fullmatch(image)
         if match and not match["digest"] and match["tag"] in (None, "latest"):
             raise ValueError(
-                f"--sdk_container_image: {image!r} given, a tag other than latest, or a digest, is allowed: workers "
+                f"--sdk_container_image: {image!r} given, a tag other than latest, or a digest, is allowed; workers "
                 "that start an hour later must run the same code"
             )
 
@@ -215,7 +215,7 @@ def out_of_reach(recipe: Recipe) -> Iterator[str]:
     for key, path in named_files(recipe):
         if not path.startswith("gs://") and not (key.startswith("sources[") and is_remote(path)):
             yield (
-                f"{key}: {path!r} given, which workers on Dataflow cannot see: copy it (gcloud storage cp) and name "
+                f"{key}: {path!r} given, which workers on Dataflow cannot see; copy it (gcloud storage cp) and name "
                 "gs://BUCKET/…"
             )
 

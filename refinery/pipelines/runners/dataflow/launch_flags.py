@@ -78,7 +78,7 @@ def fill_in(
     worker package for `--setup_file`; it is published under the staging location, so no option of the job holds a
     local path. Not filled in, because Beam 2.77 or the service do it: Runner v2 and its experiments, one process per
     vCPU, the shuffle service, autoscaling by throughput, the name of a job. Raises ValueError, one line, for what is
-    missing, cannot work, must not be stored with the job, or is in another region than the job. Side effects:
+    missing, cannot work, must not be stored with the job, or is not in the region of the job. Side effects:
     `hide_paths`; the upload of the worker package.
     """
     for line in launch_problems(flags, output=output, work=work, environment=environment):

@@ -34,7 +34,7 @@ class Asked:
 
 
 def examine(asked: Asked) -> Iterator[Finding]:
-    """Every finding, as soon as it is there. Nothing is written, but for an object on s3:// that is removed again.
+    """Every finding, as soon as it is there. Nothing is written, except an object on s3:// that is removed again.
     Cost: two seconds, and what the sources cost."""
     is_run = bool(asked.recipe)
     yield from guarded("Python", lambda: [installation.python_version()])

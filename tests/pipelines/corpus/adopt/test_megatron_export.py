@@ -135,7 +135,7 @@ def other_tokens(table: pa.Table) -> pa.Table:
     [
         (without_last_pieces, "have sha256|not all there"),
         (renamed, r"a piece from token 25 on found, one from 24 on expected: .* is not all there"),
-        (other_tokens, "they cannot be put together again"),
+        (other_tokens, "the documents cannot be put together again"),
         (lambda table: table.drop_columns(["document_starts"]), "column document_starts is missing"),
     ],
 )
@@ -172,7 +172,7 @@ def test_commands(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_edited_seed(own: Path, tmp_path: Path) -> None:
     """Another order is not that of the .bin: the digest says so."""
     edit_manifest(own, lambda payload: payload["recipe"]["shards"].update(seed=77))
-    with pytest.raises(FormatError, match="they cannot be put together again"):
+    with pytest.raises(FormatError, match="the documents cannot be put together again"):
         exported(own, tmp_path / "out")
 
 

@@ -238,7 +238,7 @@ LOCAL = [
 
 @pytest.mark.parametrize(("sections", "message"), LOCAL)
 def test_files_that_workers_cannot_see_are_refused_by_their_key(sections: dict[str, Any], message: str) -> None:
-    with pytest.raises(RecipeError, match=f"^{message}, which workers on Dataflow cannot see: copy it"):
+    with pytest.raises(RecipeError, match=f"^{message}, which workers on Dataflow cannot see; copy it"):
         check_reach(demo_recipe(**sections))
 
 
