@@ -28,10 +28,10 @@ REASONS = {
     "path-too-long": f"a path of more than {MAX_PATH:,} bytes; a folder with such a path counts once",
     "path-repeated": "a second file with the same path",
     "too-large": "larger than `--max-file-bytes`",
-    "empty": "nothing, or white space only",
+    "empty": "empty, or only white space",
     "binary": "a NUL byte",
     "not-utf8": "the content is not UTF-8",
-    "lfs-pointer": "what Git LFS keeps in place of a file",
+    "lfs-pointer": "a pointer that Git LFS keeps instead of the file",
     "row-incomplete": "a row without repo, path or content, or without a whole commit",
     "row-damaged": "a row that cannot be read",
 }

@@ -70,7 +70,7 @@ class SignatureParams(Params):
     PLACES: ClassVar[tuple[str, ...]] = ("key",)
 
     permutations: Annotated[int, Field(ge=1, le=4096)] = 112  # 14 bands of 8 rows: FineWeb, Penedo et al. 2024, 3.4
-    """values in a signature; the error of a similarity estimate is about 0.5 / sqrt(permutations)"""
+    """number of values in a signature; the error of a similarity estimate is about 0.5 / sqrt(permutations)"""
     ngram: Annotated[int, Field(ge=1, le=256)] = 5
     """units in a shingle"""
     unit: Literal["word", "character", "code"] = "word"
@@ -78,10 +78,11 @@ class SignatureParams(Params):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """chooses the permutations, as in datasketch"""
     key: str = ""
-    """where the secret of the hashes is, never the secret: `env:NAME` (the worker's environment) or a file, local or
-    remote; 16 bytes or more. Without one anybody can write a page that has the signature of another"""
+    """where to find the secret key of the hashes, never the key itself: `env:NAME` (the worker's environment) or a
+    file, local or remote; 16 bytes or more. Without a key, anybody can write a page with the signature of another
+    page"""
     key_id: str = ""
-    """eight hexadecimal digits that tell this secret from others; the error without it says them"""
+    """eight hexadecimal digits that identify the secret; if they are missing, the error message gives them"""
 
     @model_validator(mode="after")
     def _check_key_id(self) -> "SignatureParams":

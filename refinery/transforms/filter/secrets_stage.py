@@ -40,15 +40,15 @@ class SecretsParams(Params):
     LATER: ClassVar[tuple[str, ...]] = ("remains",)
 
     action: Literal["redact", "drop"] = "redact"
-    """`redact` replaces every match, `drop` refuses the document, for the reason that has the rule's name"""
+    """`redact` replaces every match; `drop` drops the document, with the rule's name as the reason"""
     replacement: Annotated[str, Field(min_length=1, max_length=64)] = "API_KEY_REDACTED"
-    """what takes the place of a secret"""
+    """replacement for a secret"""
     remains: Literal["drop", "fail"] = "drop"
-    """what a secret does that is still found after redaction: `drop` refuses the document, `fail` ends the run"""
+    """what happens if a secret is still found after redaction: `drop` drops the document, `fail` ends the run"""
     off: tuple[str, ...] = ()
     """rules that are switched off: names of reasons of this stage"""
     max_secrets: Positive = 1000
-    """secrets above which a document is dropped whatever `action` says: a list of credentials, no text"""
+    """a document with more secrets is dropped, whatever `action` says, as a list of credentials"""
 
     @field_validator("off")
     @classmethod

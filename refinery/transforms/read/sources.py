@@ -122,15 +122,15 @@ READ: Stage[Params] = Stage(
         *reader_reasons(),
         Reason(
             "too-large",
-            "over `limits.max_record_bytes`, or `limits.max_decompressed_bytes` on the way there",
+            "over `limits.max_record_bytes`, or `limits.max_decompressed_bytes` during decompression",
             "raise the limit if the records are real texts",
         ),
         Reason(
             "meta-too-large",
-            "address and meta fields over `limits.max_meta_bytes`",
-            "name fewer `meta_fields`, or raise it",
+            "address and meta fields together exceed `limits.max_meta_bytes`",
+            "name fewer `meta_fields`, or raise the limit",
         ),
-        Reason("empty", "no text, or white space only", "many: check `text_field`"),
+        Reason("empty", "no text, or only white space", "if there are many, check `text_field`"),
         Reason(NOT_SAMPLED, "left out by `sample`; never in `rejects/`"),
     ),
 )

@@ -57,7 +57,7 @@ ARTEFACTS = (
         r"\bfunction\s*\w*\([^()\n]*\)\s*\{|\b(?:document|window)\.\w+[.(=\[]|=>\s*\{",
     ),
     Artefact("white-space", "five blanks or tabs in a row, or four line ends", r"[ \t]{5}|\n{4}"),
-    Artefact("replacement", "U+FFFD, which stands for a byte that could not be decoded", _bytes("\ufffd")),
+    Artefact("replacement", "U+FFFD, which replaces a byte that could not be decoded", _bytes("\ufffd")),
     Artefact(
         "mojibake",
         "UTF-8 that was read as Windows-1252: â€™ or Ã©",

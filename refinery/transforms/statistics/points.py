@@ -23,11 +23,11 @@ class Point:
 
 
 EXTRACTED = Point(
-    "extracted", "clean", "documents as the first stage that makes any leaves them", hosts=True, artefacts=True
+    "extracted", "clean", "documents after the first stage that makes documents", hosts=True, artefacts=True
 )
-CLEANED = Point("cleaned", "clean", "documents that phase 1 hands on")
+CLEANED = Point("cleaned", "clean", "documents that phase 1 passes on")
 DEDUPLICATED = Point("deduplicated", "shards", "documents that deduplication kept")
-FINAL = Point("final", "shards", "texts as they go to the encoder", artefacts=True)
+FINAL = Point("final", "shards", "texts before encoding", artefacts=True)
 PUBLISHED = Point("published", "shards", "documents in the shards, encoded", text=False, hosts=True)
 POINTS = (EXTRACTED, CLEANED, DEDUPLICATED, FINAL, PUBLISHED)
 

@@ -45,17 +45,17 @@ REASONS = (
     Reason(
         "record-type",
         "not content: warcinfo, request, metadata, revisit, DNS, whois, a crawler's own logs, reports and notes",
-        "nothing: half of a crawl's records and more",
+        "nothing; expect more than half of a crawl's records",
     ),
     Reason("http-status", "not 200"),
     Reason(
         "content-type",
-        "neither HTML nor plain text: as declared, by its first bytes, or as another format under a text type",
+        "neither HTML nor plain text, by the declared type or by the first bytes",
         "nothing; images and PDF are not read",
     ),
     Reason(
         "content-encoding",
-        "a coding without a decoder, more than three on top of each other, or one without a name that is damaged",
+        "the coding has no decoder, there are more than three layers, or an undeclared coding is damaged",
     ),
 )
 _EMPTY_LINES = re.compile(rb"\A[\r\n]+(?=HTTP/)")  # to be ignored before a status line, as RFC 9112 (2.2) has it

@@ -249,4 +249,4 @@ def test_status_in_json(corpus: Path, exported: Path, tmp_path: Path) -> None:
     assert told["sources"]["code"] == {"documents": 1, "tokens": 30, "bytes": 28}
     for place in (corpus, tmp_path):
         refused = run("status", place, check=False)
-        assert refused.returncode == 2 and "`refinery inspect` tells of" in refused.stderr
+        assert refused.returncode == 2 and "run `refinery inspect`" in refused.stderr
