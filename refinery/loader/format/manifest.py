@@ -276,7 +276,7 @@ def _column(entry: Fields) -> Column:
     if column.type not in COLUMN_TYPES:
         raise FormatError(f"{entry.where}: type is {column.type!r:.80}, {', '.join(COLUMN_TYPES)} expected")
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", column.name) or column.name in provenance_schema(()).names:
-        raise FormatError(f"{entry.where}: name is {column.name!r:.80}, a lower-case name of its own expected")
+        raise FormatError(f"{entry.where}: name is {column.name!r:.80}, a unique lower-case name expected")
     return column
 
 

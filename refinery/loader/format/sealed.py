@@ -35,7 +35,7 @@ def unseal(data: bytes, what: str) -> dict[str, Any]:
                 f"{what}: the contents have sha256 {found}, {expected!r:.80} expected; the file was damaged or edited"
             )
         if not canonical:
-            raise FormatError(f"{what}: not the canonical bytes: damaged or edited")
+            raise FormatError(f"{what}: not the canonical bytes; the file was damaged or edited")
     except FormatError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -165,7 +165,7 @@ class S3Client:
                 raise self._judged(answer, ask, keys)
             else:
                 origin, path = self.origin, self.path(ask.key)
-        raise Refusal(answer.status, f"status {answer.status} again and again, each time to ask in another way")
+        raise Refusal(answer.status, f"status {answer.status} after every redirect and correction")
 
     def _ask_why(self, ask: Ask, attempt: Attempt, answer: Answer) -> NoReturn:
         """Answers to HEAD have no body that says why: ask for a byte instead. Raises the same errors as `send_for`."""

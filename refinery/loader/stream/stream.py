@@ -305,8 +305,8 @@ class TokenStream(DeliveredBatches):
         if self._packing:
             raise StateError(
                 "state: of an earlier version of this corpus, from which documents were taken since. Its documents "
-                "are packed into other rows now, so nothing can go on in them; deliver the rest from the earlier one "
-                "while it exists, or start a new stream with another seed"
+                "are packed into other rows now, so it cannot continue in them; deliver the rest from the earlier "
+                "version while it exists, or start a new stream with another seed"
             )
         self._halt()
         self.corpus = version

@@ -51,8 +51,8 @@ def open_corpora(view: View, root: str, params: RemoteParams | None = None) -> l
             corpus = Corpus(store)
         except FormatError as error:
             raise FormatError(
-                f"{root}: its corpus {link.name!r} cannot be read: {error}. A view names corpora by place: put it "
-                "back, or make the view again with `refinery mix`"
+                f"{root}: its corpus {link.name!r} cannot be read: {error}. A view names corpora by their location; "
+                "put it back, or make the view again with `refinery mix`"
             ) from None
         if corpus.sha256 != link.manifest_sha256:
             raise FormatError(
@@ -109,8 +109,8 @@ def _mapped(path: Path, size: int, crc32c: str) -> npt.NDArray[np.uint8]:
     found = size_and_crc32c(path)
     if found != (size, crc32c):
         raise FormatError(
-            f"{path}: {found[0]} bytes, crc32c {found[1]} found, {size} bytes, crc32c {crc32c} expected: damaged; "
-            "copy it again or make the view again"
+            f"{path}: {found[0]} bytes, crc32c {found[1]} found, {size} bytes, crc32c {crc32c} expected; copy "
+            "it again or make the view again"
         )
     return np.memmap(path, np.uint8, "r")
 

@@ -78,7 +78,7 @@ class PastView(OpenedView):
             store.params = remote.fetch
         view, data = read_view(store)
         if (found := hashlib.sha256(data).hexdigest()) != version:
-            raise FormatError(f"{store.root}: its manifest has sha256 {found}, {version} expected: damaged")
+            raise FormatError(f"{store.root}: its manifest has sha256 {found}, {version} expected; it is damaged")
         places = {link.name: number for number, link in enumerate(now.view.corpora)}
         corpora: list[Corpus] = []
         self.pasts: list[PastCorpus | None] = []

@@ -144,7 +144,7 @@ class SelectedDomain(Domain):
         if isinstance(found, int):
             segment = int(np.searchsorted(self._blocks, found, "right")) - 1
             self._runs(np.array([found]), np.array([segment]))  # says what is wrong
-            raise FormatError(f"{self._selection.what}: block {found} is not in order: damaged or forged")
+            raise FormatError(f"{self._selection.what}: block {found} is not in order; it is damaged or forged")
         return np.frombuffer(found, np.int64).reshape(-1, 5)
 
     def _runs(self, blocks: I64, segments: I64) -> tuple[I64, I64, I64, I64]:

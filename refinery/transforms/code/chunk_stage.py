@@ -41,7 +41,7 @@ def complete_params(params: ChunkParams, sections: Mapping[str, Any]) -> ChunkPa
 def load_counter(params: ChunkParams) -> CountTokens:
     """Counts tokens of texts. Raises ValueError without a tokenizer, and as `load_tokenizer` does."""
     if not params.tokenizer:
-        raise ValueError("tokenizer: nothing given, the path of a tokenizer is needed")
+        raise ValueError("tokenizer: empty, but the path of a tokenizer is needed")
     tokenizer = load_tokenizer(params.tokenizer)
     return lambda texts: [len(ids) for ids in tokenizer.encode_batch(texts)]
 

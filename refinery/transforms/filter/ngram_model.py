@@ -89,7 +89,7 @@ def parse_model(data: bytes) -> NgramModel:
     start = len(MAGIC) + DIGITS
     digits = data[len(MAGIC) : start]
     if not data.startswith(MAGIC) or len(digits) != DIGITS or not digits.isdigit() or int(digits) > LONGEST_HEADER:
-        raise ValueError("no model of `refinery train-perplexity`")
+        raise ValueError("not a model of `refinery train-perplexity`")
     end = start + int(digits)
     try:
         header = orjson.loads(data[start:end])
@@ -104,7 +104,7 @@ def parse_model(data: bytes) -> NgramModel:
     if len(data) - end != slots * SLOT_BYTES:
         raise ValueError(f"{slots * SLOT_BYTES:,} bytes of n-grams are needed, it has {len(data) - end:,}")
     if hashlib.sha256(memoryview(data)[end:]).hexdigest() != sha256:
-        raise ValueError("its n-grams are damaged: another SHA-256 than its header says")
+        raise ValueError("its n-grams are damaged; their SHA-256 is not that of its header")
     keys = np.frombuffer(data, "<i8", slots, end).copy()
     costs = np.frombuffer(data, "<i4", 2 * slots, end + 8 * slots).copy()
     if _longest_run(keys) > LONGEST_RUN:

@@ -311,7 +311,7 @@ def judge_pii(doc: Document, pseudonyms: Pseudonyms | None, params: PiiParams) -
         if left:
             raise FailClosed(
                 f"pii: {left[0].kind} is still found after redaction in the document {doc.id.hex()} ({doc.origin}); "
-                f"`remains: drop` refuses such documents, `{left[0].kind}: off` leaves the type alone"
+                f"`remains: drop` refuses such documents, `{left[0].kind}: off` leaves the type in place"
             )
     counts = {rule.kind: kinds[rule.kind] for rule in RULES if rule.kind in kinds}
     if not counts:

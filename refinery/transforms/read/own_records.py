@@ -47,7 +47,7 @@ def _checked(reader: Reader, task: ReadTask, source: ByteSource, limits: LimitPa
             if offset <= last:
                 raise BadRecord(
                     f"{reader.module}: {record.origin} behind {task.origin(last)}, documents are needed in the order "
-                    "of the file, each with an origin of its own"
+                    "of the file, each with its own origin"
                 )
             last = offset
             record = held(record, task, limits)

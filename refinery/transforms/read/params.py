@@ -114,7 +114,7 @@ class SourceParams(Params):
                 named = "up to 64 lower-case letters, digits, '_', '.' and '-' are allowed"
                 raise ValueError(f"{field}: {value!r} given, {named}")
         if self.options and not is_own(self.format):
-            raise ValueError(f"options: given with format {self.format!r}, a reader of your own may have some")
+            raise ValueError(f"options: given with format {self.format!r}, only your own reader can have options")
         given = (*self.paths, *self.path_lists)
         if not given or not all(given):
             raise ValueError(f"paths: {list(self.paths)} given, one or more file names or globs are allowed")

@@ -192,7 +192,7 @@ def unpack(packed: str) -> Tally:
     try:
         data = inflate.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
     except zlib.error as error:
-        raise ValueError(f"statistics: no tally ({error})") from None
+        raise ValueError(f"statistics: not a tally ({error})") from None
     if inflate.unconsumed_tail:
         raise ValueError(f"statistics: more than {MAX_UNPACKED} bytes found")
     plain = orjson.loads(data)

@@ -49,10 +49,10 @@ class SentencePieceTokenizer:
             closed = close_user_defined(data)
             self._model = sentencepiece.SentencePieceProcessor(model_proto=closed)
         except (RuntimeError, IndexError, UnicodeDecodeError) as error:  # the last: for what the library would say
-            raise ValueError(f"no SentencePiece model: {type(error).__name__}") from None
+            raise ValueError(f"not a SentencePiece model: {type(error).__name__}") from None
         self.vocab_size = int(self._model.vocab_size())
         if not self.vocab_size:
-            raise ValueError("no SentencePiece model: it has no pieces")
+            raise ValueError("not a SentencePiece model: it has no pieces")
         self._fast = self._proved(engine(read_model(closed)))
 
     def _proved(self, fast: pieces.Encoder | None) -> pieces.Encoder | None:

@@ -95,12 +95,12 @@ def read_ranks(data: bytes) -> dict[bytes, int]:
     try:
         lines = [(decode(token), int(rank)) for token, rank in map(bytes.split, filter(None, data.splitlines()))]
     except (ValueError, binascii.Error):
-        raise ValueError("no tiktoken file: a line is not a token in base64 and its rank") from None
+        raise ValueError("not a tiktoken file: a line is not a token in base64 and its rank") from None
     found = dict(lines)
     if not all(bytes([byte]) in found for byte in range(256)):
-        raise ValueError("no tiktoken file: not all 256 bytes are tokens")
+        raise ValueError("not a tiktoken file: not all 256 bytes are tokens")
     if len(set(found.values())) != len(found) or min(found.values()) < 0:
-        raise ValueError("no tiktoken file: two tokens have one rank")
+        raise ValueError("not a tiktoken file: two tokens have one rank")
     return dict(sorted(found.items(), key=operator.itemgetter(1)))
 
 

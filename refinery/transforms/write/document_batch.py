@@ -115,7 +115,7 @@ def unpacked(batch: bytes, decompressor: zstandard.ZstdDecompressor) -> bytes:
     try:
         return decompressor.decompress(batch)
     except zstandard.ZstdError as error:
-        raise ValueError(f"a batch of {len(batch)} bytes that is none of documents: {error}") from error
+        raise ValueError(f"a batch of {len(batch)} bytes that is not a batch of documents: {error}") from error
 
 
 def _table(batches: list[bytes]) -> pa.Table:

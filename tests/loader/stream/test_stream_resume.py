@@ -200,7 +200,7 @@ def test_a_limit_can_be_an_error(corpus: Path) -> None:
     params = MixParams([MixStage({"web": 1, "code": 9})], repeats={"code": 1}, on_limit="error")
     batches = stream(corpus, weights=params, batch_size=1)
     found = 0
-    with pytest.raises(RepetitionLimit, match="domain 'code': delivered as often as allowed at position"):
+    with pytest.raises(RepetitionLimit, match="domain 'code': its limit of repetition is reached at position"):
         for _ in batches:
             found += 1
     assert found >= -(-len(tokens_of(corpus, "code")) // S)

@@ -119,7 +119,7 @@ def sealed(keys: np.ndarray, costs: np.ndarray, **changes: object) -> bytes:
         ({"percentiles": [2.0] + [1.0] * 100}, "101 ascending"),
         ({"percentiles": [-1.0] + [1.0] * 100}, "101 ascending"),
         ({"facts": 1}, "101 ascending"),
-        ({"sha256": ""}, "another SHA-256"),
+        ({"sha256": ""}, "their SHA-256 is not that of its header"),
     ],
 )
 def test_hostile_headers(changes: dict[str, object], message: str) -> None:

@@ -112,7 +112,7 @@ def test_auto_finds_well_known_names_among_added_tokens(tmp_path: Path) -> None:
         (
             "list.json",
             b"[]",
-            "path: '{path}' given, which is not a usable tokenizer (no tokenizer.json: it has no model)",
+            "path: '{path}' given, which is not a usable tokenizer (not a tokenizer.json: it has no model)",
         ),
         ("half.json", b'{"model": {"type": "BPE"}}', "path: '{path}' given, which is not a usable tokenizer ("),
         (

@@ -116,7 +116,7 @@ class PackedStream(TokenStream):
             raise StateError(
                 f"state: of an earlier version of this corpus ({version[:12]}), from which {told['documents']:,} "
                 "documents were taken since. Rows are filled by the lengths of all documents of a shard, so its rows "
-                "are others now, and a position among the old ones means nothing here. Deliver what is left of the "
+                "have changed, and a position among the old rows has no meaning here. Deliver what is left of the "
                 "epoch from the old version while it exists, or start without a state (and with another seed for "
                 "another order). TokenStream can continue with its own states"
             )

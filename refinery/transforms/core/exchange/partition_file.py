@@ -227,7 +227,7 @@ class Group:
             yield from Piece(self.paths[file], *row).read()
 
     def __reduce__(self) -> NoReturn:
-        raise ExchangeError("a group was about to be copied whole: its reader and its consumer are apart")
+        raise ExchangeError("a group was about to be copied whole: its reader and its consumer are separated")
 
     @property
     def size(self) -> int:

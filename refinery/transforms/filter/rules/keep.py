@@ -109,7 +109,7 @@ class BoundKeepParams(KeepParams):
         """The rule. Raises ValueError "field: …", one line."""
         own = {**self.fields, **dict.fromkeys(self.thresholds), **dict.fromkeys(self.draws)}
         if taken := sorted(own.keys() & {*FACTS, *self.columns}):
-            raise ValueError(f"rule: the name {taken[0]!r} given to something else, but a column is called so")
+            raise ValueError(f"rule: the name {taken[0]!r} is already the name of a column")
         for name, draw in self.draws.items():
             if draw.score and {**self.columns, **self.fields}.get(draw.score) != "float":
                 raise ValueError(f"draws.{name}.score: {draw.score[:60]!r} given, a column that is a score is needed")

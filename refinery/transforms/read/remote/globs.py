@@ -17,7 +17,7 @@ def bounded(listing: Iterable[T]) -> Iterator[T]:
     """The entries of a listing. Raises StorageError beyond MOST_LISTED: a server may invent pages without end."""
     for number, entry in enumerate(listing):
         if number >= MOST_LISTED:
-            raise StorageError(f"more than {MOST_LISTED:,} names are listed: name a folder with fewer")
+            raise StorageError(f"more than {MOST_LISTED:,} names are listed; name a folder with fewer")
         yield entry
 
 

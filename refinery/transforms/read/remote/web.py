@@ -52,7 +52,7 @@ def split_address(path: str) -> tuple[str, str]:
     parts = urlsplit(path)
     name = unquote(parts.path.lstrip("/"))
     if is_glob(parts.path):
-        raise ValueError("web servers cannot be listed: name every file, or a list of files in `path_lists`")
+        raise ValueError("web servers cannot be listed; name every file, or a list of files in `path_lists`")
     if "?" in path or "#" in path or not name or name.endswith("/"):
         raise ValueError(
             f"{parts.scheme}://{parts.hostname or '...'}: https://host/path/to/file without query is allowed"

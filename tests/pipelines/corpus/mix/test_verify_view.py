@@ -113,7 +113,7 @@ def broken_seal(view: Path) -> None:
         (a_bit, "sha256"),
         (no_selection, "selection.bin"),
         (another_corpus, "this is another corpus or version"),
-        (outside, "another split or domain"),
+        (outside, "from a split or domain that its own does not draw from"),
         (broken_seal, "damaged or edited"),
     ],
 )
