@@ -136,7 +136,7 @@ RULES = (
         r"\b(?:do|does|did|go|goes) without (?=it|them|one|these|that|any)", "does not need, does not use", _TRANSLATED
     ),
     Rule(r"\bsuch (?:a one|ones)\b", "one, these", _TRANSLATED),
-    Rule(r"\b(?:stands?|stood) (?:there|here|in (?:the|an?|no|its|many|it)(?! for))\b", "is, is in", _TRANSLATED),
+    Rule(r"\b(?:stands?|stood) (?:there|here|in (?:the|an?|no|its|many)(?! for))\b", "is, is in", _TRANSLATED),
     Rule(r"\b(?:is|are|stays?|remains?|were|was) what (?:it was|they were)\b", "is unchanged", "a riddle"),
     Rule(r"\bRaises as\b", "Raises what … raises", _TRANSLATED),
     Rule(

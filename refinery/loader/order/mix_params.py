@@ -48,7 +48,7 @@ class MixParams:
     """A schedule of weights.
 
     stages: in sequence; the last may have tokens=None, otherwise the stream ends after it.
-    repeats: most epochs of a domain that may be delivered, by domain or for all; None for no limit.
+    repeats: maximum epochs of a domain that may be delivered, by domain or for all; None for no limit.
     on_limit: what happens before the first sample beyond a limit. "stop" ends the stream; "error" raises
         RepetitionLimit; "renormalise" goes on without that domain, the others keeping their proportions, until none is
         left; "repeat" goes on with it.

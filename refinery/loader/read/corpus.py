@@ -165,7 +165,7 @@ class Corpus:
         more or fewer rows than documents. Memory: a batch.
         """
         if entry.provenance_file is None:
-            raise FormatError(f"{self.root} was adopted from files without provenance: it cannot be traced")
+            raise FormatError(f"{self.root} was adopted from files without provenance, so it cannot be traced")
         rows = 0
         with self.parquet(entry.provenance.path, self.schema) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=columns):

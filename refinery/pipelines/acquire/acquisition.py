@@ -63,7 +63,7 @@ class Acquisition:
                 failed.append(f"{one.shown}: {error}")
                 self.say(f"{title}: {error}")
         if failed:
-            done = f"{len(reports)} of {len(names)} repositories are there; the same command tries the others again"
+            done = f"{len(reports)} of {len(names)} repositories are complete; the same command tries the others again"
             raise RepositoryError("\n".join([*failed, done]))
         yield from self.publish(reports)
 

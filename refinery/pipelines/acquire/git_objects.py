@@ -138,7 +138,9 @@ class GitObjects:
                 with self._waiting():
                     words = process.stdout.readline(300).split()  # type: ignore[union-attr]
                 if words[1:] == [b"missing"]:
-                    raise RepositoryError(f"object {name} is missing: the clone is partial or damaged; clone it whole")
+                    raise RepositoryError(
+                        f"object {name} is missing: the clone is partial or damaged; make a full clone"
+                    )
                 if len(words) != 3 or words[0] != name.encode() or not words[2].isdigit():
                     raise self._failed()
                 yield words[1].decode("ascii", "replace"), int(words[2])

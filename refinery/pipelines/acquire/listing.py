@@ -133,7 +133,7 @@ def json_line(line: bytes, where: str) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"{where}: no JSON: {error}") from None
+        raise ValueError(f"{where}: not JSON: {error}") from None
 
 
 def check_list(entries: list[Any], folder: str) -> list[RepositoryParams]:

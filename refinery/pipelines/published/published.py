@@ -207,7 +207,7 @@ class PublishedCorpus(Corpus):
             yield from self.provenance(entry, chosen.read)
             return
         if chosen.of_provenance:
-            raise FormatError(f"{self.root} was adopted from files without provenance: it has no such columns")
+            raise FormatError(f"{self.root} was adopted from files without provenance, so it has no such columns")
         index = load_index(self.store, entry)
         columns = [pa.array(index.offsets), pa.array(index.lengths.astype(np.int64))]
         yield pa.RecordBatch.from_arrays(columns, names=list(SPANS))
@@ -246,7 +246,9 @@ class PublishedCorpus(Corpus):
         if url is origin is id is None:
             raise ValueError("find: nothing given, url, origin or id is needed")
         if self.is_adopted:
-            raise FormatError(f"{self.root} was adopted from files without provenance: nothing of it can be found")
+            raise FormatError(
+                f"{self.root} was adopted from files without provenance, so documents cannot be looked up"
+            )
         wanted = Wanted(
             frozenset([url] if url is not None else []),
             frozenset([id_bytes(id)] if id is not None else []),

@@ -28,7 +28,7 @@ class Artefact:
 
 
 def repeats_lines(text: bytes) -> bool:
-    """Whether a line of at least LINE bytes occurs in it three times or more."""
+    """Whether a line of at least LINE bytes stands in it three times or more."""
     lines = [line for line in text.split(b"\n") if len(line) >= LINE]
     return len(set(lines)) <= len(lines) - 2 and max(Counter(lines).values()) > 2
 
@@ -57,7 +57,7 @@ ARTEFACTS = (
         r"\bfunction\s*\w*\([^()\n]*\)\s*\{|\b(?:document|window)\.\w+[.(=\[]|=>\s*\{",
     ),
     Artefact("white-space", "five blanks or tabs in a row, or four line ends", r"[ \t]{5}|\n{4}"),
-    Artefact("replacement", "U+FFFD, which replaces a byte that could not be decoded", _bytes("\ufffd")),
+    Artefact("replacement", "U+FFFD, which stands for a byte that could not be decoded", _bytes("\ufffd")),
     Artefact(
         "mojibake",
         "UTF-8 that was read as Windows-1252: â€™ or Ã©",
@@ -71,7 +71,7 @@ ARTEFACTS = (
         r"|all rights reserved|terms of (?:use|service)|terms and conditions|privacy policy|sign up for"
         r"|subscribe to our|log ?in to|click here|share (?:this )?on",
     ),
-    Artefact("repeated-lines", f"a line of {LINE} bytes or more that occurs three times", find=repeats_lines),
+    Artefact("repeated-lines", f"a line of {LINE} bytes or more that stands in it three times", find=repeats_lines),
 )
 
 PATTERNS = tuple(row for row in ARTEFACTS if row.pattern)

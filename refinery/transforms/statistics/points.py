@@ -1,4 +1,4 @@
-"""Where in the funnel documents are measured: derived from a lane's stages, so no lane has to say it."""
+"""Where in the funnel documents are measured: derived from a lane's stages, so that no lane has to say it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,8 @@ from refinery.transforms.core.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """name: in statistics.json. phase: the one that measures it. text: whether documents are texts there; otherwise
-    they are tokens. hosts: whether hosts of addresses are counted. artefacts: whether texts are looked through for
-    them."""
+    """name: in statistics.json. phase: the one that measures it. text: whether there are texts, else there are tokens.
+    hosts: whether hosts of addresses are counted. artefacts: whether texts are looked through for them."""
 
     name: str
     phase: str
@@ -23,11 +22,11 @@ class Point:
 
 
 EXTRACTED = Point(
-    "extracted", "clean", "documents after the first stage that makes documents", hosts=True, artefacts=True
+    "extracted", "clean", "documents as the first stage that makes any leaves them", hosts=True, artefacts=True
 )
-CLEANED = Point("cleaned", "clean", "documents that phase 1 passes on")
+CLEANED = Point("cleaned", "clean", "documents that phase 1 hands on")
 DEDUPLICATED = Point("deduplicated", "shards", "documents that deduplication kept")
-FINAL = Point("final", "shards", "texts before encoding", artefacts=True)
+FINAL = Point("final", "shards", "texts as they go to the encoder", artefacts=True)
 PUBLISHED = Point("published", "shards", "documents in the shards, encoded", text=False, hosts=True)
 POINTS = (EXTRACTED, CLEANED, DEDUPLICATED, FINAL, PUBLISHED)
 

@@ -133,7 +133,7 @@ LISTS: dict[str, tuple[bytes, str]] = {
     "an address": (b"https://other.example/x.gz\n", "it lists 'https://other.example/x.gz'"),
     "a page": (b"<html><body>Not here</body></html>", "it lists '<html><body>Not'"),
     "terminal codes": (b"crawl-data/\x1b[2J.gz", r"it lists 'crawl-data/\\x1b\[2J.gz'"),
-    "letters of no use": (b"\xff\xfe", "no gzip of names"),
+    "letters of no use": (b"\xff\xfe", "not a gzip file of names"),
     "a bomb": (bytes(3000), "the list of files has more than 2,000 bytes"),
 }
 
@@ -156,7 +156,7 @@ def test_a_list_that_is_no_gzip_or_is_cut(server: RangeServer, tmp_path: Path) -
     listing = "crawl-data/CC-MAIN-2024-10/warc.paths.gz"
     for data in (b"crawl-data/x.gz\n", server.files[listing][:-9], b"\x1f\x8b\x08\0\0\0\0\0\0\3\xff\xff"):
         server.files[listing] = data
-        with pytest.raises(StorageError, match="no gzip of names"):
+        with pytest.raises(StorageError, match="not a gzip file of names"):
             fetch(server, tmp_path)
 
 

@@ -55,15 +55,13 @@ def export_megatron(
     """
     root, target = place_of(prefix), place_of(output)
     if target.startswith(f"{root}/") or target == root:
-        raise ValueError(f"--output: {output} given, which is inside of what is exported; name a place of its own")
+        raise ValueError(f"--output: {output} given, which is inside of what is exported; name another place")
     store, out = open_store(root), open_store(target)
     if out.size(MANIFEST) is not None:
         raise ValueError(f"--output: {output} given, which holds {MANIFEST} already")
     has_manifest = store.size(MANIFEST) is not None
     if has_manifest == bool(tokenizer):
-        needs = (
-            "it has a tokenizer of its own" if has_manifest else "--tokenizer FILE is needed for other Parquet files"
-        )
+        needs = "it has its own tokenizer" if has_manifest else "--tokenizer FILE is needed for other Parquet files"
         raise ValueError(f"{prefix}: {MANIFEST} is {'there' if has_manifest else 'missing'}: {needs}")
     if tokenizer:
         known, made = _foreign(store, tokenizer, absent, target.rpartition("/")[2])

@@ -69,7 +69,7 @@ class AuditedRun:
         self.corpus = Corpus(self.asked.prefix)
         self.store, self.manifest, self.digest = self.corpus.store, self.corpus.manifest, self.corpus.sha256
         if self.corpus.is_adopted:
-            raise ValueError(f"{self.asked.prefix} was adopted from files of another tool: nobody recorded its inputs")
+            raise ValueError(f"{self.asked.prefix} was adopted from files of another tool, which recorded no inputs")
         if not self.corpus.lists(RUN):
             raise FormatError(f"{self.asked.prefix}: {RUN} is not in the manifest, so its inputs are not known")
         self.run = self.corpus.run

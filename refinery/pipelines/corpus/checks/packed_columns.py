@@ -71,7 +71,7 @@ class ColumnCheck:
         back = (same & known[1:] & known[:-1])[:, None] & (first[1:] < last[:-1])
         for number, name in enumerate(PLACES):
             if back[:, number].any():
-                yield int(owners[1:][back[:, number]][0]), f"{name}: it goes back from piece to piece"
+                yield int(owners[1:][back[:, number]][0]), f"{name}: it decreases from piece to piece"
 
     def check_sample(
         self, store: Store, manifest: Manifest, shard: ShardEntry, tokenizer: Tokenizer, lock: threading.Lock

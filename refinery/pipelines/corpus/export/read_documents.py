@@ -16,7 +16,7 @@ def read_documents(stream: BinaryIO, name: str, form: str, fields: list[str]) ->
     declared = installed_format(form)
     if declared is None:
         raise FormatError(
-            f"{name}: the format {form!r:.60} is none of ours; install the package that offers it (entry points "
+            f"{name}: the format {form!r:.60} is not built in; install the package that offers it (entry points "
             f"{GROUP}), code that an export names is not loaded"
         )
     for number, document in enumerate(declared.read(stream, name)):

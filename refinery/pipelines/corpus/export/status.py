@@ -90,7 +90,7 @@ def text_lines(status: ExportStatus) -> Iterator[str]:
     yield f"{status.location}: {status.format}, {status.state}; {status.shards:,} shards of {names}"
     if status.state != "complete":
         of = f" of {status.planned:,}" if status.planned is not None else ""
-        yield f"{status.step}: {status.done:,}{of} parts done; the same `refinery export` command goes on"
+        yield f"{status.step}: {status.done:,}{of} parts done; the same `refinery export` command continues"
     for source, counts in status.sources.items():
         documents, tokens, size = (counts[name] for name in ("documents", "tokens", "bytes"))
         yield f"  {source}: {documents:,} documents, {tokens:,} tokens, {size:,} bytes of text"

@@ -58,4 +58,4 @@ def _lines(view: View, root: str, problem: str) -> Iterator[str]:
         yield f"mixing: {json.dumps(view.mixing, sort_keys=True)}"
     if problem:
         yield f"problem: {safe(problem)}"
-    yield f"next: refinery verify {root}" if not problem else "next: put the corpus back, or make the view again"
+    yield f"next: refinery verify {root}" if not problem else "next: restore the corpus, or make the view again"

@@ -74,8 +74,8 @@ class Scans:
                 yield part
         except BrokenProcessPool:
             raise RefineError(
-                f"domain {domain.name!r}: a process that read its shards was killed, for memory in most cases; "
-                "give fewer --workers (0: none but this one)"
+                f"domain {domain.name!r}: a process that read its shards was killed, most likely for lack of "
+                "memory; give fewer --workers (0: none but this one)"
             ) from None
 
     def _started(self) -> ProcessPoolExecutor:

@@ -142,8 +142,8 @@ def unchanged(entry: Mapping[str, Any]) -> Found:
             digest = found.crc32c if "://" in path else input_digest(path, found.size)
     except FileNotFoundError:
         raise NoReplay(
-            f"{path:.300} is not there any more (paths are as the run was given them: relative ones start where it was "
-            "started)"
+            f"{path:.300} no longer exists (paths are those given to the run; relative paths start at its working "
+            "folder)"
         ) from None
     except (OSError, ValueError) as error:
         raise NoReplay(f"{path:.300} cannot be read: {error}") from None
@@ -151,7 +151,7 @@ def unchanged(entry: Mapping[str, Any]) -> Found:
         raise NoReplay(f"{path:.300} has changed: {found.size:,} bytes, {entry['size']:,} when the run read it")
     expected = known_crc32c(entry) if "://" in path else entry["digest"]
     if digest and expected and digest != expected:
-        raise NoReplay(f"{path:.300} has changed since the run read it: other bytes, of the same number")
+        raise NoReplay(f"{path:.300} has changed since the run read it: its size is the same, its bytes differ")
     return found
 
 

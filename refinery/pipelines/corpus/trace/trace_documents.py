@@ -70,7 +70,7 @@ class _Tracer:
         self.corpus = corpus or PublishedCorpus(prefix)
         self.manifest = self.corpus.manifest
         if self.corpus.is_adopted:
-            raise FormatError(f"{prefix} was adopted from files without provenance: nothing of it can be traced")
+            raise FormatError(f"{prefix} was adopted from files without provenance, so it cannot be traced")
         self.run = self.corpus.run
         self.index = LookupIndex(self.corpus, say)
         self.notes: list[str] = []

@@ -97,7 +97,7 @@ class Processes:
                 yield task.result()
         except BrokenProcessPool:
             raise RefineError(
-                "a process that checked files was killed, for memory in most cases; give fewer --workers"
+                "a process that checked files was killed, most likely for lack of memory; give fewer --workers"
             ) from None
 
 

@@ -37,16 +37,16 @@ LOCAL = re.compile(r"^~|(^|[=,;\"'\s]|:(?!//))(file:/|~?/|\.\.?/)")
 
 # Flags that Beam accepts and a run cannot have, with what to do instead.
 REFUSED: Mapping[str, str] = {
-    "streaming": "a corpus is made by batch jobs: leave it out",
-    "update": "only streaming jobs can be updated: leave it out",
-    "save_main_session": "jobs need nothing from the launching process: leave it out",
-    "requirements_file": "it stores a path of this machine with the job and downloads every wheel at every launch: "
-    "--sdk_container_image, or --setup_file=./setup.py",
-    "files_to_stage": "it stores paths of this machine in the job's options: put files into a bucket or into the image",
+    "streaming": "a corpus is made by batch jobs; leave it out",
+    "update": "only streaming jobs can be updated; leave it out",
+    "save_main_session": "jobs need nothing from the launching process; leave it out",
+    "requirements_file": "it stores a path of this machine with the job and downloads every wheel at every launch; "
+    "use --sdk_container_image, or --setup_file=./setup.py",
+    "files_to_stage": "it stores paths of this machine in the job's options; put files into a bucket or into the image",
     "extra_packages": "the worker package is made by --setup_file=./setup.py; others belong in the image",
-    "worker_harness_container_image": "it is deprecated: --sdk_container_image",
+    "worker_harness_container_image": "it is deprecated; use --sdk_container_image",
     "pickle_library": "any value except Beam's default stores paths of this machine; leave it out",
-    "zone": "it is deprecated and turns the shuffle service off: --region, or --worker_zone",
+    "zone": "it is deprecated and turns the shuffle service off; use --region, or --worker_zone",
     "network": "a subnetwork is in one: --subnetwork=regions/REGION/subnetworks/NAME",
 }
 
@@ -172,10 +172,10 @@ def check_setup(given: Mapping[str, Any]) -> None:
     if setup.name != "setup.py" or not (setup.parent / Path(__file__).relative_to(HERE.parent)).is_file():
         raise ValueError(f"--setup_file: {given['setup_file']!r} given, refinery's own setup.py is allowed")
     if given.get("sdk_container_image"):
-        raise ValueError("--setup_file: --sdk_container_image given, too, which contains the package: leave one out")
+        raise ValueError("--setup_file: --sdk_container_image given, too, which contains the package; leave one out")
     if given.get("use_public_ips") is None:
         raise ValueError(
-            "--setup_file: every worker installs its libraries from the internet: add --use_public_ips, or "
+            "--setup_file: every worker installs its libraries from the internet; add --use_public_ips, or "
             "--no_use_public_ips where the subnetwork has Cloud NAT"
         )
 
@@ -184,7 +184,7 @@ def check_local(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         for text in texts(value):
             if name != "setup_file" and is_local(text):
-                raise ValueError(f"--{name}: {text!r} given, a path of this machine means nothing to workers")
+                raise ValueError(f"--{name}: {text!r} given, but workers cannot read a path of this machine")
 
 
 def is_local(text: str) -> bool:

@@ -41,7 +41,7 @@ NEEDED: Mapping[str, tuple[str, str]] = {
     "project": ("the project that the job runs in", "--project=my-project, or GOOGLE_CLOUD_PROJECT in the environment"),
     "region": ("where the job runs, best where its buckets are", "--region=europe-west4"),
     "temp_location": (
-        "for what the job stages; Beam would make a bucket of its own",
+        "for what the job stages; Beam would create its own bucket",
         "--temp_location=gs://STAGING/tmp",
     ),
     "sdk_container_image": (

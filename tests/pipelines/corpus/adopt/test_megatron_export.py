@@ -134,7 +134,7 @@ def other_tokens(table: pa.Table) -> pa.Table:
     ("edit", "message"),
     [
         (without_last_pieces, "have sha256|not all there"),
-        (renamed, r"a piece from token 25 on found, one from 24 on expected: .* is not all there"),
+        (renamed, r"a piece from token 25 on found, one from 24 on expected: .* is incomplete"),
         (other_tokens, "the documents cannot be put together again"),
         (lambda table: table.drop_columns(["document_starts"]), "column document_starts is missing"),
     ],

@@ -143,7 +143,7 @@ def test_commands(view: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
         assert "a view, which has no tokens or documents of its own" in capsys.readouterr().err
     (view.parent / "a").rename(view.parent / "moved")
     assert execute(["inspect", str(view)]) is ExitCode.FAILED
-    assert "put the corpus back" in capsys.readouterr().out
+    assert "restore the corpus" in capsys.readouterr().out
     assert execute(["verify", str(view)]) is ExitCode.FAILED
 
 

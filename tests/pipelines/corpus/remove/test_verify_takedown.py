@@ -147,7 +147,7 @@ def test_against_another_corpus(made: Path, taken: Place, tmp_path: Path) -> Non
     (failure,) = verify(str(made), decode=False, against=str(made)).failures
     assert "the version before has" in failure
     (failure,) = verify(str(taken.prefix), decode=False, against=str(made)).failures
-    assert "nothing was taken out" in failure
+    assert "no takedown made this corpus" in failure
     (failure,) = verify(str(made), decode=False, against=str(tmp_path / "no")).failures
     assert "manifest.json is missing" in failure
 

@@ -71,7 +71,7 @@ def test_a_record_that_no_reader_gives(recipe: Path, small: Path) -> None:
     offset = (small / "a.jsonl").read_bytes().index(b'{"text": "broken')
     done = run("try", recipe, "--origin", f"{small / 'a.jsonl'}@{offset}", check=False)
     assert done.returncode == 2
-    assert "the reader gives no document of it: " in done.stderr
+    assert "the reader makes no document of it: " in done.stderr
 
 
 def test_more_than_the_limit(recipe: Path, tmp_path: Path) -> None:

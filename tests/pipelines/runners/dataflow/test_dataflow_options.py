@@ -143,9 +143,18 @@ REFUSED = [
     ("--flexrs_goal=COST_OPTIMIZED --resource_hint=min_ram=9GB", "--flexrs_goal: COST_OPTIMIZED cannot be combined"),
     ("--setup_file=/elsewhere/setup.py", "--setup_file: '/elsewhere/setup.py' given, refinery's own"),
     (SETUP, "--setup_file: --sdk_container_image given, too"),
-    ("--dataflow_job_file=/tmp/job.json", "--dataflow_job_file: '/tmp/job.json' given, a path of this machine"),
-    ("--sdk_location=~/beam.tar.gz", "--sdk_location: '~/beam.tar.gz' given, a path of this machine"),
-    ("--sdk_location=pipelines/lanes/web.py", "--sdk_location: 'pipelines/lanes/web.py' given, a path of this machine"),
+    (
+        "--dataflow_job_file=/tmp/job.json",
+        "--dataflow_job_file: '/tmp/job.json' given, but workers cannot read a path of this machine",
+    ),
+    (
+        "--sdk_location=~/beam.tar.gz",
+        "--sdk_location: '~/beam.tar.gz' given, but workers cannot read a path of this machine",
+    ),
+    (
+        "--sdk_location=pipelines/lanes/web.py",
+        "--sdk_location: 'pipelines/lanes/web.py' given, but workers cannot read a path of this machine",
+    ),
 ]
 
 

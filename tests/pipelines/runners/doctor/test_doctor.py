@@ -282,11 +282,11 @@ def test_without_a_network_one_bucket_is_asked(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv(google_cloud.EMULATOR, "http://127.0.0.1:9")
     monkeypatch.setattr(google_cloud, "REQUEST", google_cloud.FetchParams(deadline=0.2, first_delay=0.05))
     first, second = google_cloud.reach(["gs://a", "gs://b"])
-    assert "is there a network" in first.text and "not asked, since gs://a gave no answer" in second.text
+    assert "check the network" in first.text and "not asked, since gs://a gave no answer" in second.text
     monkeypatch.setattr(google_cloud, "SECONDS", 0.05)
     monkeypatch.setattr(GcsStore, "check", lambda _: time.sleep(0.5))
     first, second = google_cloud.reach(["gs://a", "gs://b"])
-    assert first.text.startswith("no answer within 0.05 seconds: is there a network")
+    assert first.text.startswith("no answer within 0.05 seconds: check the network")
     monkeypatch.delenv(google_cloud.EMULATOR)
     monkeypatch.setattr(google.auth, "default", lambda: time.sleep(0.5))
     assert "no answer within 0.05 seconds" in google_cloud.credentials().text
