@@ -139,7 +139,7 @@ def test_a_state_of_another_corpus_is_rejected(corpus: Path, tmp_path: Path) -> 
     [
         ({"version": 2}, "version 2 given"),
         ({"position": -1}, "position -1 given"),
-        ({"position": 10**9}, r"position 1000000000 given, 0 to \d+ is allowed: this stream ends there"),
+        ({"position": 10**9}, r"position 1000000000 given, 0 to \d+ is allowed; this stream ends there"),
         ({"epoch": True}, "epoch True given"),
         ({"epoch": None}, "epoch None given"),
         ({"usage": ["xyz"]}, r"usage \['xyz'\] given, a hexadecimal number for each domain"),

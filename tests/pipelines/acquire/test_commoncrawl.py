@@ -125,7 +125,7 @@ def test_a_part_of_another_version_is_not_continued(server: RangeServer, tmp_pat
 LISTS: dict[str, tuple[bytes, str]] = {
     "a path up": (
         b"crawl-data/../../x.warc.gz\n",
-        "it lists 'crawl-data/../../x.warc.gz', which is no file of a crawl",
+        "it lists 'crawl-data/../../x.warc.gz', which is not a file of a crawl",
     ),
     "an absolute path": (b"/etc/x.gz\n", "it lists '/etc/x.gz'"),
     "a NUL": (b"crawl-data/a\0b.gz\n", r"it lists 'crawl-data/a\\x00b.gz'"),

@@ -120,8 +120,12 @@ def test_auto_finds_well_known_names_among_added_tokens(tmp_path: Path) -> None:
             b'{"model": {"type": 3}, "added_tokens": 7}',
             "path: '{path}' given, which is not a usable tokenizer (",
         ),
-        ("junk.model", b"junk" * 99, "path: '{path}' given, which is not a usable tokenizer (no SentencePiece model"),
-        ("empty.model", b"", "path: '{path}' given, which is not a usable tokenizer (no SentencePiece model"),
+        (
+            "junk.model",
+            b"junk" * 99,
+            "path: '{path}' given, which is not a usable tokenizer (not a SentencePiece model",
+        ),
+        ("empty.model", b"", "path: '{path}' given, which is not a usable tokenizer (not a SentencePiece model"),
     ],
 )
 def test_unusable_files_are_one_line(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
@@ -137,7 +141,7 @@ def test_unusable_files_are_one_line(tmp_path: Path, name: str, content: bytes |
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"eos": "</s>"}, "eos: '</s>' given, which is no token of it; a token's name or null is allowed"),
+        ({"eos": "</s>"}, "eos: '</s>' given, which is not a token of it; a token's name or null is allowed"),
         ({"bos": "auto"}, "bos: auto given, but the tokenizer names none; a token's name or null is allowed"),
     ],
 )

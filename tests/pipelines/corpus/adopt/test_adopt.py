@@ -164,7 +164,7 @@ def test_sequences_are_joined(tmp_path: Path, tokenizer: Path) -> None:
 def test_copies(tmp_path: Path, tokenizer: Path) -> None:
     """Files elsewhere are refused, or copied when that is asked for."""
     pair = write_pair(tmp_path / "old/web", DOCUMENTS)
-    with pytest.raises(ValueError, match=r"web\.bin is not below --output .*, or --copy"):
+    with pytest.raises(ValueError, match=r"web\.bin is not below --output .*, or pass --copy"):
         adopted(tokenizer, pair)
     assert not (tmp_path / "data").exists()
     adopted(tokenizer, pair, copy=True, name="old-tokens")

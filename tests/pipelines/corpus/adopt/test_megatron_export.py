@@ -133,7 +133,7 @@ def other_tokens(table: pa.Table) -> pa.Table:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (without_last_pieces, "have sha256|not all there"),
+        (without_last_pieces, "have sha256|is incomplete"),
         (renamed, r"a piece from token 25 on found, one from 24 on expected: .* is incomplete"),
         (other_tokens, "the documents cannot be put together again"),
         (lambda table: table.drop_columns(["document_starts"]), "column document_starts is missing"),
@@ -230,7 +230,7 @@ def test_tokenizers(corpus: Path, tmp_path: Path, tokenizer: str, capsys: pytest
     (tmp_path / "in").mkdir()
     with pytest.raises(ValueError, match=r"manifest\.json is missing: --tokenizer FILE is needed"):
         exported(tmp_path / "in", tmp_path / "out")
-    with pytest.raises(ValueError, match=r"manifest\.json is there: it has a tokenizer of its own"):
+    with pytest.raises(ValueError, match=r"manifest\.json is there: it has its own tokenizer"):
         export_megatron(str(corpus), str(tmp_path / "out"), quiet, tokenizer)
     with pytest.raises(ValueError, match=r"no \.parquet files there"):
         export_megatron(str(tmp_path / "in"), str(tmp_path / "out"), quiet, tokenizer)

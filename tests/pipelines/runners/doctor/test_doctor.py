@@ -237,7 +237,7 @@ def test_credentials_are_told_by_kind_alone(
     ((state, text),) = found["Google credentials"]
     assert (code, state) == (1, "problem") and "DefaultCredentialsError" in text and "gcloud auth" in text
     file.write_text(HIDDEN)
-    assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS is no file of credentials"
+    assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS is not a file of credentials"
     file.unlink()
     assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS names a file that is not there"
     login = type("Credentials", (), {"__module__": "google.oauth2.service_account"})
@@ -333,4 +333,4 @@ def test_modules_of_ones_own(tmp_path: Path, small: Path, capsys: pytest.Capture
     flags = ("--output", "gs://corpus/web", "--runner", "DataflowRunner", *NEEDED)
     _, found = doctor(capsys, recipe, *flags)
     ((state, text),) = found["Dataflow, stages"]
-    assert state == "warning" and text.startswith("modules of your own, too_many_digits.py, must be in europe-west4-")
+    assert state == "warning" and text.startswith("your own modules, too_many_digits.py, must also be in europe-west4-")
