@@ -82,7 +82,7 @@ def test_a_bin_has_the_mean_of_the_curve(curve: str, value: Any, quantiles: int)
         ("q >", "something is missing"),
         ("q > 0.5", "a condition given, a number is needed"),
         ("x", "x is not a column"),
-        ("__import__('os')", "is no function"),
+        ("__import__('os')", "is not a function"),
         ("q ** 2", "not understood"),
         ("q.real", "not understood"),
         ("power(q)", "power of 1 given, it takes 2"),
