@@ -1,4 +1,4 @@
-"""Pages of commands from the command line itself: `python -m tools.commands_page` writes them anew.
+"""Pages of commands from the command line itself: `python -m tools.commands_page` rewrites them.
 
 A page says where: `<!-- exit codes -->`, `<!-- events -->` or `<!-- commands -->`, then a table, then `<!-- end -->`.
 Each section of `refinery --help` has a page below docs/commands/ that is made as a whole. A test holds the pages equal
@@ -123,7 +123,7 @@ def shown(text: str, capital: bool = False) -> str:
 
 
 def render(text: str) -> str:
-    """A page with what is generated made anew."""
+    """The page with its generated parts replaced."""
     makers = {"exit codes": exit_codes, "events": events, "commands": commands}
     return BLOCK.sub(lambda found: f"{found[1]}\n{makers[found[2]]()}\n{found[4]}", text)
 
@@ -138,7 +138,7 @@ def all_pages() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write the pages anew. To be run in a checkout."""
+    """Rewrite the pages. To be run in a checkout."""
     FOLDER.mkdir(exist_ok=True)
     for path, text in all_pages().items():
         path.write_text(text)

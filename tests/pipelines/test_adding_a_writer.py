@@ -241,8 +241,8 @@ TRUE_READ: list[Any] = []
 @pytest.mark.parametrize(
     ("read", "found"),
     [
-        (swapped, "2 texts (that are not those of their ids|of another size than their provenance says)"),
-        (longer, r"\d+ texts of another size than their provenance says; the first: row 0 has \d+ bytes"),
+        (swapped, "2 texts (that are not those of their ids|whose size is not that of their provenance)"),
+        (longer, r"\d+ texts whose size is not that of their provenance; the first: row 0 has \d+ bytes"),
         (shorter, r"\d+ texts found, \d+ expected from the manifest"),
         (more, r"more texts found, \d+ expected from the manifest"),
         (failing, "the writer 'jsonl' cannot read it \\(KeyError: 'text'\\)"),

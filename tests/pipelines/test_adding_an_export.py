@@ -69,8 +69,8 @@ def test_the_steps(
     assert sorted(found) == sorted(row["text_bytes"] for documents in want.values() for row in documents)
 
     assert execute(["verify", str(output)]) == 1
-    assert "the format 'arrow' is none of ours; install the package that offers it" in capsys.readouterr().out
-    with pytest.raises(FormatError, match="the format 'arrow' is none of ours"):
+    assert "the format 'arrow' is not built in; install the package that offers it" in capsys.readouterr().out
+    with pytest.raises(FormatError, match="the format 'arrow' is not built in"):
         list(refinery.corpus.open(output).documents())
     offer(monkeypatch)
     assert execute(["verify", str(output)]) == 0

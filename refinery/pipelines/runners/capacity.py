@@ -12,7 +12,7 @@ HERE = ("local", "DirectRunner", "BundleBasedDirectRunner", "FnApiRunner", "Swit
 DATAFLOW = "DataflowRunner"
 # Phase 1 of web pages takes 80 vCPU hours for a terabyte of .warc.gz: docs/operations/sizing.md. Text takes a third.
 BYTES_PER_VCPU_HOUR = 10**12 // 80
-WAVE_HOURS = 2  # of work in a job of phase 1, so that starting and stopping its workers is a few per cent of it
+WAVE_HOURS = 2  # of work in a job of phase 1, so starting and stopping its workers is a few per cent of it
 SHARED = {"e2-micro": 1, "e2-small": 1, "e2-medium": 1, "f1-micro": 1, "g1-small": 1}
 
 

@@ -88,7 +88,7 @@ def long_header(kind: bytes, size: int) -> bytes:
 
 BROKEN = {
     "nothing": (b"", "ends at byte 0, before its end mark"),
-    "no tar": (b"x" * 1024, "no header of a tar file at byte 0"),
+    "no tar": (b"x" * 1024, "not a header of a tar file at byte 0"),
     "cut in a file": (tar_of(member("a", b"x" * 2000))[:1500], "in the middle of a file"),
     "cut at a border": (tar_of(member("a", b"x" * 512))[:1024], "before its end mark"),
     "a name of gigabytes": (long_header(b"L", 5 << 30) + bytes(1024), "extension header of 5,368,709,120 bytes"),

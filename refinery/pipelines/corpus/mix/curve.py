@@ -49,7 +49,7 @@ _CALL = re.compile(rf"\b({'|'.join(FUNCTIONS)})\b")
 def factors_of(curve: str, quantiles: int, most: float) -> tuple[float, ...]:
     """How often each of so many bins of equal weight is delivered, the lowest quantiles first.
 
-    Raises ValueError for a formula that is not understood, or whose value somewhere is no number from 0 to `most`.
+    Raises ValueError for a formula that is not understood, or whose value somewhere is not a number from 0 to `most`.
     """
     try:
         formula = compile_formula(curve, {"q": "double"}, FUNCTIONS)
