@@ -77,7 +77,7 @@ def by_section() -> dict[Section, list[str]]:
 
 
 def file_of(section: Section) -> str:
-    """The name of its page: that of the member, since headings may be worded anew."""
+    """The name of its page: that of the member, since headings may be worded again."""
     return f"{section.name.lower().replace('_', '-')}.md"
 
 

@@ -1,4 +1,4 @@
-"""Tables of the pages, from the declarations: `python -m tools.pages` writes them anew.
+"""Tables of the pages, from the declarations: `python -m tools.pages` rewrites them.
 
 A page says where a table goes: `<!-- keys: near_dup -->`, then the table, then `<!-- end -->`. A table about a lane
 names it (`<!-- stages: code -->`); keys, reasons and rules are those of the first lane that has the section or stage.
@@ -192,7 +192,7 @@ def section_page(section: str) -> str:
 
 
 def render(text: str, page: Path) -> str:
-    """The text of a page below docs/ with its tables made anew. Declarations write links as from docs/; those of the
+    """The text of a page below docs/ with its tables made again. Declarations write links as from docs/; those of the
     table start at the page."""
     start = os.path.relpath(page.absolute().parent, DOCS)
 
@@ -204,7 +204,7 @@ def render(text: str, page: Path) -> str:
 
 
 def main() -> None:
-    """Write all tables of docs/ and the schemas of recipes/ anew. To be run in a checkout."""
+    """Write all tables of docs/ and the schemas of recipes/ again. To be run in a checkout."""
     for path in sorted(Path("docs").rglob("*.md")):
         before = path.read_text()
         if (after := render(before, path)) != before:
