@@ -94,7 +94,7 @@ BROKEN = {
     "a name of gigabytes": (long_header(b"L", 5 << 30) + bytes(1024), "extension header of 5,368,709,120 bytes"),
     "a pax header without end": (long_header(b"x", 20) + b"99 path=x\n".ljust(512, b"\0") + bytes(1024), "damaged pax"),
     "a pax header of nothing": (long_header(b"x", 20) + b"0 path=x\n".ljust(512, b"\0") + bytes(1024), "damaged pax"),
-    "a negative size": (long_header(b"0", 0)[:124] + b"\xff" * 12 + long_header(b"0", 0)[136:], "no header"),
+    "a negative size": (long_header(b"0", 0)[:124] + b"\xff" * 12 + long_header(b"0", 0)[136:], "not a header"),
 }
 
 

@@ -87,7 +87,7 @@ def test_a_bin_has_the_mean_of_the_curve(curve: str, value: Any, quantiles: int)
         ("q.real", "not understood"),
         ("power(q)", "power of 1 given, it takes 2"),
         ("power(q, q > 1)", "a condition given"),
-        ("sqrt(q)", "sqrt is no function"),
+        ("sqrt(q)", "sqrt is not a function"),
         ("1 - 2 * q", "is -0.0"),
         ("2000 * q", "numbers from 0 to 1000 are allowed"),
         ("1 / (q - q)", "is not a number at q"),

@@ -28,7 +28,7 @@ def test_a_reason_that_takes_more_than_thirty_percent(dropped: int, named: bool)
     assert (finding is not None) == named
     if finding:
         assert "30.1 %" in finding.text and "its language is not" in finding.text
-        assert finding.advice == "add it"
+        assert finding.advice == "add the language"
 
 
 @pytest.mark.parametrize(("size", "named"), [(3000, True), (2400, False)])
