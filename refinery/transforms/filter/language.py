@@ -138,13 +138,14 @@ def judge_language(doc: Document, model: LanguageModel, params: LanguageParams) 
     The score is the probability of the language and, with `relatives`, of those of `RELATIVES`. A text labelled as a
     macrolanguage that nobody asked for counts as its most probable member that is wanted.
 
-    Drops: language-score (the best language is below every threshold, or below its own), language-not-allowed.
+    Drops: language-not-allowed (the best language is none of `languages`, whatever its score), language-score (it is
+    below its threshold, or the model finds no language at all).
     Cost: 25 microseconds at 1,000 characters, most of it in the model.
     """
     best = identify(model_line(doc.text, params.max_chars), model, params.least)
     if best is not None and not params.relatives:
         best = best._replace(score=min(1.0, best.alone))
-    if best is None or best.score < params.least:
+    if best is None:
         return Drop("language-score")
     code, script = best.code, best.script
     if not params.is_wanted(code, script):
@@ -217,7 +218,7 @@ def model_files(params: LanguageParams) -> tuple[str, ...]:
 
 LANGUAGE = Stage(
     name="language",
-    version=2,
+    version=3,
     summary="Note each document's language and drop those in others than wanted.",
     params=LanguageParams,
     judge=judge_language,
@@ -232,10 +233,11 @@ LANGUAGE = Stage(
     reasons=(
         Reason(
             "language-score",
-            "the best language and its relatives are below its threshold: too short, mixed, or no prose",
+            "the best language is wanted, and it and its relatives are below its threshold: too short, mixed, or no "
+            "prose",
             "lower the language's own number in `languages`",
             "Penedo et al. 2023, section 3.1",
         ),
-        Reason("language-not-allowed", "another language than those in `languages`", "add it"),
+        Reason("language-not-allowed", "another language than those in `languages`, whatever its score", "add it"),
     ),
 )

@@ -84,7 +84,8 @@ class FixedModel:
         ({"en": 0.9, "de": 0.2}, 0.3, "de", "kept"),
         ({"en": 0.9, "de": 0.2}, 0.3, "en", "language-score"),
         ({"en": 0.9, "de": 0.2}, 0.3, "fr", "language-not-allowed"),
-        ({"en": 0.9, "de": 0.2}, 0.1, "fr", "language-score"),
+        ({"en": 0.9, "de": 0.2}, 0.1, "fr", "language-not-allowed"),  # never a threshold that nobody gave
+        ({"en": 0.9}, 0.02, "fr", "language-not-allowed"),
         ({"en": 0.0}, 0.0, "en", "kept"),
         ({}, 1.0000399, "en", "kept"),
         (("en", "de"), 0.65, "en", "kept"),
