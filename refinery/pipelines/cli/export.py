@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from refinery.pipelines.shell.arguments import add_runner_arguments, result, say
+from refinery.pipelines.shell.arguments import add_runner_arguments, counted, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import Suggested
@@ -45,7 +45,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--compression", default="", choices=tuple(COMPRESSIONS), help="of jsonl (default: zstd)")
     parser.add_argument("--single-file", action="store_true", help="jsonl: one file for each split")
     parser.add_argument(
-        "--shard-tokens", type=int, default=SHARD_TOKENS, metavar="N", help=f"torch: of a shard ({SHARD_TOKENS:,})"
+        "--shard-tokens", type=counted, default=SHARD_TOKENS, metavar="N", help=f"torch: of a shard ({SHARD_TOKENS:,})"
     )
     parser.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, help=f"torch: of the tensors ({DTYPES[0]})")
     parser.add_argument("--append", action="store_true", help="torch: go on in an export of other corpora")

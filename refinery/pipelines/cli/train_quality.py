@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from refinery.pipelines.progress.flags import add_output_arguments
-from refinery.pipelines.shell.arguments import say
+from refinery.pipelines.shell.arguments import rate, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -24,7 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
         "folders on its way are made",
     )
     parser.add_argument("--quantise", action="store_true", help="about a sixth of the size, nearly the same scores")
-    parser.add_argument("--held-out", type=float, default=0.1, metavar="SHARE", help="of the texts, to measure on")
+    parser.add_argument("--held-out", type=rate, default=0.1, metavar="SHARE", help="of the texts, to measure on")
     parser.add_argument(
         "--seed", type=int, default=1, help="of the order of texts and of what is held out (default: 1)"
     )

@@ -158,7 +158,7 @@ def test_an_input_given_by_hand_replaces_wherever_the_source_was(tmp_path: Path)
         ({"paths": [""]}, "one or more file names"),
         ({"paths": ["x"], "config": "c"}, r"sources\[0\].config: 'c' given, only hf://"),
         ({"paths": ["x"], "target": 0}, r"sources\[0\].target: 0 given"),
-        ({"paths": ["x"], "target": 1e9}, r"sources\[0\].target: 1000000000.0 \(a number\) given, an integer"),
+        ({"paths": ["x"], "target": 1.5}, r"sources\[0\].target: 1.5 \(a number\) given, an integer"),
         ({"paths": ["x"], "unit": "word"}, r"sources\[0\].unit: 'word' \(text\) given"),
     ],
 )
