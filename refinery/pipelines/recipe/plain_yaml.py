@@ -12,7 +12,7 @@ import yaml
 from yaml.events import AliasEvent, DocumentEndEvent, Event, ScalarEvent, SequenceStartEvent
 
 from refinery.transforms.core.params import printable_name
-from refinery.transforms.core.wording import given
+from refinery.transforms.core.wording import given, meant
 
 MAX_YAML_BYTES = 1 << 20  # a recipe is a page or two; a megabyte is a wrong file
 MAX_YAML_VALUES = 200_000  # after aliases are expanded: nine lines of anchors can stand for a billion values
@@ -189,4 +189,6 @@ def _list_index(elements: list[Any], key: str, what: str) -> int:
         return int(key)
     known = [str(name) for name in names if isinstance(name, str)]
     count = f"an index below {len(elements)}" if elements else "nothing (the list is empty)"
-    raise RecipeError(f"{what}: {printable_name(key)} given, {', '.join([*known, count])} is allowed")
+    raise RecipeError(
+        f"{what}: {printable_name(key)} given, {', '.join([*known, count])} is allowed{meant(key, known)}"
+    )

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import difflib
 import io
 import os
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import current
 from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import meant
 
 
 def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,8 +118,7 @@ def check_beam_flags(flags: Sequence[str], own: Iterable[str] = ()) -> None:
     for flag in flags:
         name = flag.split("=")[0]
         if name.startswith("-") and name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise ValueError(f"unknown flag {name}" + (f"; did you mean {near[0]}?" if near else ""))
+            raise ValueError(f"unknown flag {name}{meant(name, known)}")
     with (
         contextlib.redirect_stderr(io.StringIO()),
         contextlib.suppress(SystemExit),

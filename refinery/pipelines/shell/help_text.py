@@ -1,17 +1,18 @@
 """`--help` of the program and of every command, its examples as words, and what an error says to do next."""
 
 import argparse
-import difflib
 import re
 import shlex
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from refinery.loader.errors import FormatError
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import meant
 
 PROGRAM = "refinery"
+COMMAND = "COMMAND"  # what stands for one in --help
 # What in a message says what to do: a second half of the sentence, a command, what is allowed or needed, an order.
 ADVICE = re.compile(
     r"; |: `|`refinery|\ballowed\b|\bneeded?\b|\bdid you mean\b|\bagain\b|[Cc]hoose |: give |Valid values|\bexpected\b"
@@ -26,7 +27,10 @@ STEPS: Mapping[type[Exception], str] = {
     IsADirectoryError: "name a file in it",
     OSError: "run the same command again when this is put right",
 }
-CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+CHOICE = re.compile(r"argument (.*): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+TYPE = re.compile(r"argument (.*): invalid (int|float) value: '(.*)'", re.DOTALL)
+NUMBERS = {"int": "a whole number", "float": "a number"}
+RECIPES = (".yaml", ".yml")
 COMMENT = re.compile(r"\s{3,}|\s[|>]\s")  # ends an example: what is said about it, a pipe, a file
 
 
@@ -43,13 +47,23 @@ class CommandParser(argparse.ArgumentParser):
     """argparse's parser, whose errors say what to do next. Commands that are added to it are of this class, too."""
 
     def error(self, message: str) -> NoReturn:
-        """Usage and one line. Ends with USAGE."""
-        self.print_usage(sys.stderr)
-        near: list[str] = []
+        """One line. Ends with USAGE."""
         if found := CHOICE.search(message):
-            near = difflib.get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), 1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        self.exit(ExitCode.USAGE, f"{self.prog}: error: {message}{meant}\n`{self.prog} --help` has examples\n")
+            message = wrong_choice(found[1], found[2], re.findall(r"[^\s',]+", found[3]))
+        elif found := TYPE.search(message):
+            message = f"{found[1]}: {found[3]!r:.80} given, {NUMBERS[found[2]]} is expected"
+        message = message.removeprefix("argument ")
+        self.exit(ExitCode.USAGE, f"{self.prog}: error: {safe(message)}; `{self.prog} --help` has examples\n")
+
+
+def wrong_choice(argument: str, value: str, choices: Sequence[str]) -> str:
+    """The message about a value that is none of the choices, or a word that is no command."""
+    if argument == COMMAND and (value.endswith(RECIPES) or "/" in value):
+        use = "refine" if value.endswith(RECIPES) else "inspect"
+        return f"{value!r:.80} given where a command is expected: `{PROGRAM} {use} {shlex.quote(value):.80}`"
+    what = f"{value!r:.80} is no command" if argument == COMMAND else f"{argument}: {value!r:.80} given"
+    allowed = f", one of {', '.join(choices)} is allowed"
+    return f"{what}{meant(value, choices) or allowed}"
 
 
 class ProgramParser(CommandParser):
@@ -59,9 +73,7 @@ class ProgramParser(CommandParser):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
         self.headings: dict[str, str] = {}
         self.notes: list[str] = []
-        self.commands = self.add_subparsers(
-            dest="command", required=True, metavar="COMMAND", parser_class=CommandParser
-        )
+        self.commands = self.add_subparsers(dest="command", required=True, metavar=COMMAND, parser_class=CommandParser)
 
     def format_help(self) -> str:
         """As argparse's, but for the headings, and notes below them."""

@@ -9,7 +9,6 @@
 A docstring below a field is the field's description: in the pages, in the JSON schema, in `refinery stages`.
 """
 
-import difflib
 import inspect
 import re
 import types
@@ -20,7 +19,7 @@ import annotated_types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from refinery.transforms.core.wording import given, is_short, nearest
+from refinery.transforms.core.wording import given, meant, nearest
 
 # What most fields are made of. null switches off what is optional: `Share | None`.
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -256,8 +255,8 @@ def _problems(cls: type[Params], error: ValidationError) -> Iterator[str]:
             options = (
                 [option for option in get_args(hint) if isinstance(option, str)] if kind == "literal_error" else []
             )
-            near = difflib.get_close_matches(value, options, 1, 0.7) if options and is_short(value) else []
-            problem = f"{given(value)} given, {what} is allowed{f' (did you mean {near[0]}?)' if near else ''}"
+            near = meant(value, options, " (", 0.7)
+            problem = f"{given(value)} given, {what} is allowed{near + ')' * bool(near)}"
         yield f"{dotted(path)}: {problem}"
 
 

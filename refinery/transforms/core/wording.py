@@ -6,12 +6,35 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
+def closest(key: Any, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """The name that was probably meant, "" where none is close: another case, a typing mistake, a beginning or an end.
+
+    >>> closest("Parqet", ["jsonl", "parquet"]), closest("dataflow", ["local", "DataflowRunner"]), closest("x", ["y"])
+    ('parquet', 'DataflowRunner', '')
+    """
+    if not is_short(key) or not key:
+        return ""
+    known = {name.lower(): name for name in names if is_short(name)}
+    asked = key.lower()
+    if asked in known:
+        return known[asked]
+    if near := difflib.get_close_matches(asked, list(known), 1, cutoff):
+        return known[near[0]]
+    parts = [name for name in known if len(asked) > 3 and (name.startswith(asked) or name.endswith(asked))]
+    return known[parts[0]] if len(parts) == 1 else ""
+
+
+def meant(key: Any, names: Iterable[str], before: str = "; ", cutoff: float = 0.6) -> str:
+    """ "; did you mean …?" for the end of a message, or nothing."""
+    near = closest(key, names, cutoff)
+    return f"{before}did you mean {near}?" if near else ""
+
+
 def nearest(key: Any, names: Iterable[str]) -> str:
     """ "did you mean …?", or all names that are allowed."""
-    near = difflib.get_close_matches(key, list(names), 1) if is_short(key) else []
-    if near:
-        return f"did you mean {near[0]}?"
     known = list(names)
+    if near := closest(key, known):
+        return f"did you mean {near}?"
     return f"{', '.join(known)} {'is' if len(known) == 1 else 'are'} allowed"
 
 

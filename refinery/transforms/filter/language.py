@@ -12,6 +12,7 @@ from pydantic import Field
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.languages.by_language import number_of, read_language_numbers
 from refinery.transforms.core.languages.codes import canonical, language_and_script, with_script
+from refinery.transforms.core.languages.meant import meant_language
 from refinery.transforms.core.params import Params, Positive, Share
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.fasttext_model import LABEL, FastTextModel, load_model
@@ -202,6 +203,10 @@ def load_language(params: LanguageParams) -> LanguageModel:
     codes = {code for code, _ in known.labels.values()}
     names = codes | {with_script(*label) for label in known.labels.values()}
     if unknown := sorted(name for name in params.languages if canonical(name) not in names):
+        near = {name: meant_language(name, codes) for name in unknown}
+        if guesses := ", ".join(f"{code} for {name}" for name, code in near.items() if code):
+            hint = next(iter(near.values())) if len(near) == 1 else guesses
+            raise ValueError(f"languages: {', '.join(unknown)} given; did you mean {hint}?")
         raise ValueError(f"languages: {', '.join(unknown)} given, {', '.join(sorted(codes))} are allowed")
     return known
 
