@@ -11,6 +11,7 @@ from refinery.pipelines.shell.arguments import counted, result
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.live import live_totals
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery mix half.yaml --output views/half
@@ -78,7 +79,8 @@ def _lines(args: Namespace) -> Iterator[str]:
     yield from bin_lines(published_domains(view), view.plan)
     yield from domain_lines(published_domains(view))
     size = view.selection.size if view.selection else 0
-    yield f"{view.totals['documents']:,} documents, {view.totals['tokens']:,} tokens; {size:,} bytes of selection"
+    documents, tokens = many(view.totals["documents"], "document"), many(view.totals["tokens"], "token")
+    yield f"{documents}, {tokens}; {many(size, 'byte')} of selection"
     yield f"check it:   refinery verify {args.output}"
 
 

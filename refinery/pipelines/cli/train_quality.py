@@ -7,6 +7,7 @@ from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.shell.arguments import rate, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery train-quality --positive 'good/*.jsonl.gz' --negative 'web/*.warc.gz' --output quality.bin
@@ -44,7 +45,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     inputs = {"positive": args.positive, "negative": args.negative}
     for name, globs in inputs.items():
         texts.append(read_texts(name, globs))
-        say(f"{name}: {len(texts[-1]):,} texts read")
+        say(f"{name}: {many(len(texts[-1]), 'text')} read")
     say(f"learning, {params.epochs} epochs")
     train_quality(texts[0], texts[1], args.output, params, args.overwrite, inputs)
     return ExitCode.DONE

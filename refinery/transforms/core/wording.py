@@ -38,6 +38,15 @@ def nearest(key: Any, names: Iterable[str]) -> str:
     return f"{', '.join(known)} {'is' if len(known) == 1 else 'are'} allowed"
 
 
+def many(number: int, unit: str) -> str:
+    """A number and what is counted.
+
+    >>> many(1, "document"), many(2_000, "document"), many(0, "file")
+    ('1 document', '2,000 documents', '0 files')
+    """
+    return f"{number:,} {unit}{'s' * (number != 1)}"
+
+
 def is_short(value: Any) -> bool:
     """Whether a value is a text that other names are compared with: difflib is quadratic."""
     return isinstance(value, str) and len(value) <= 100

@@ -12,6 +12,7 @@ from refinery.pipelines.corpus.export.checkpoint import Checkpoint, read_checkpo
 from refinery.pipelines.corpus.export.export_format import RUN_KIND
 from refinery.pipelines.corpus.export.export_manifest import read_export, sum_sources
 from refinery.pipelines.corpus.export.options import WORK
+from refinery.transforms.core.wording import many
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,15 @@ def _step(checkpoint: Checkpoint | None) -> str:
 def text_lines(status: ExportStatus) -> Iterator[str]:
     """For the terminal."""
     names = ", ".join(status.corpora) or "nothing yet"
-    yield f"{status.location}: {status.format}, {status.state}; {status.shards:,} shards of {names}"
+    yield f"{status.location}: {status.format}, {status.state}; {many(status.shards, 'shard')} of {names}"
     if status.state != "complete":
         of = f" of {status.planned:,}" if status.planned is not None else ""
         yield f"{status.step}: {status.done:,}{of} parts done; the same `refinery export` command goes on"
     for source, counts in status.sources.items():
         documents, tokens, size = (counts[name] for name in ("documents", "tokens", "bytes"))
-        yield f"  {source}: {documents:,} documents, {tokens:,} tokens, {size:,} bytes of text"
+        yield f"  {source}: {many(documents, 'document')}, {many(tokens, 'token')}, {many(size, 'byte')} of text"
     for split, tokens in status.leftover.items():
-        yield f"  left over for the next corpus, {split}: {tokens:,} tokens"
+        yield f"  left over for the next corpus, {split}: {many(tokens, 'token')}"
 
 
 def json_line(status: ExportStatus) -> str:

@@ -5,6 +5,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from refinery.loader.format.manifest import MANIFEST, RUN
+from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.checks.kinds import ADOPTED, EXPORT, VIEW, kind_of
 
 # What checks a kind: imported for such a location alone.
@@ -25,6 +27,20 @@ def check_for(prefix: str, **asked: Any) -> Callable[..., Any]:
     from refinery.pipelines.corpus.verify.verify import verify
 
     return partial(verify, **asked)
+
+
+def refuse_nothing(prefix: str) -> None:
+    """Raises ValueError where nothing of Refinery is: there is nothing to check. Cost: two requests."""
+    store = open_store(prefix)
+    try:
+        nothing = store.size(MANIFEST) is None and store.size(RUN) is None
+    except NotADirectoryError:
+        nothing = True
+    if nothing:
+        raise ValueError(
+            f"{prefix}: neither {MANIFEST} nor {RUN} is there, so there is nothing to check; name the folder that "
+            "holds them (`refine --output PREFIX` made it)"
+        )
 
 
 def refuse_unless_corpus(prefix: str) -> None:

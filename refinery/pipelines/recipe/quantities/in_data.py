@@ -11,7 +11,8 @@ from refinery.transforms.core.params import Params, dotted
 
 def with_numbers(cls: type[Params], data: Any, path: tuple[int | str, ...] = ()) -> Any:
     """The data with numbers in place of texts such as "10B" and "500 MB", wherever a class of parameters takes whole
-    numbers; a number such as 2e9 becomes a whole one there. What cannot be read stays as it is, for pydantic to refuse.
+    numbers; a number such as 2e9, from a thousand on, becomes a whole one there (2.0 is refused). What cannot be read
+    stays as it is, for pydantic to refuse.
 
     A field whose name ends in `bytes` counts bytes. Raises ValueError for one that could mean two numbers.
     """
@@ -42,7 +43,7 @@ def _number(hint: Any, value: Any, name: str, path: tuple[int | str, ...]) -> An
 
 
 def _whole(value: Any, kind: str, path: tuple[int | str, ...]) -> Any:
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 63:
+    if isinstance(value, float) and value.is_integer() and 1000 <= abs(value) < 1 << 63:
         return int(value)
     if not isinstance(value, str):
         return value
