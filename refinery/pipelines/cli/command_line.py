@@ -22,12 +22,14 @@ from refinery.pipelines.shell.error_line import TRACEBACK, error_line
 from refinery.pipelines.shell.exit_codes import ExitCode, exit_code_lines
 from refinery.pipelines.shell.help_text import PROGRAM, CommandParser, ProgramParser, with_next_step
 from refinery.pipelines.shell.registry import Registry
+from refinery.transforms.core.wording import meant_address
 
 if TYPE_CHECKING:
     from refinery.pipelines.shell.installed import Installed
 
 OWN = Registry("refinery.pipelines.cli", besides=frozenset({"command_line"}))
 
+PLACES = ("prefix", "output", "work", "reuse", "recipe", "scratch", "against")  # arguments that are locations
 IMPORTED = 200_000  # objects, more than any command imports
 
 FIRST_STEPS = """examples:
@@ -132,6 +134,7 @@ def execute_with(args: argparse.Namespace, flags: Sequence[str], output: Output)
     """Run one command; its errors become lines of the output."""
     command: Command = args.run
     try:
+        check_places(args)
         return command(args, flags)
     except KeyboardInterrupt as error:  # the message of LauncherLeft says how to find the job again
         said = str(error) or "interrupted; run the same command again to resume"
@@ -156,6 +159,14 @@ def execute_with(args: argparse.Namespace, flags: Sequence[str], output: Output)
         elif TRACEBACK in str(error):
             output.error("(the same command with --traceback shows where)")
         return ExitCode.FAILED
+
+
+def check_places(args: argparse.Namespace) -> None:
+    """Raises ValueError for a location whose scheme is mistyped: `gs:/bucket` would be made as a folder here."""
+    for name in PLACES:
+        given = getattr(args, name, "")
+        if isinstance(given, str) and (address := meant_address(given)):
+            raise ValueError(f"{given:.200} given; did you mean {address:.200}?")
 
 
 def expected_errors() -> tuple[type[BaseException], ...]:

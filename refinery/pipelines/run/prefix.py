@@ -62,7 +62,7 @@ def owned(store: Store, identity: Mapping[str, Any], advice: str) -> bool:
     theirs = unseal(store.read(RUN), store.url(RUN))
     if theirs["fingerprint"] != identity["fingerprint"]:
         raise RefineError(
-            f"{store.root} belongs to another run and stays as it is: {differences(theirs, identity)}.\n{advice}"
+            f"{store.root} belongs to another run and stays as it is: {differences(theirs, identity)}. {advice}"
         )
     return True
 

@@ -68,8 +68,8 @@ def rate(text: str) -> float:
 
     try:
         return parse_share(text) if text.rstrip().endswith("%") else float(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r:.80} given, a share such as 0.05 or 5% is expected") from None
 
 
 def _whole(text: str, kind: str) -> int:
@@ -114,11 +114,13 @@ def check_beam_flags(flags: Sequence[str], own: Iterable[str] = ()) -> None:
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(beam_parser)
     known = [text for action in beam_parser._actions for text in action.option_strings]
+    own = list(own)
     known += own
     for flag in flags:
         name = flag.split("=")[0]
         if name.startswith("-") and name not in known:
-            raise ValueError(f"unknown flag {name}{meant(name, known)}")
+            hint = meant(name, own, cutoff=0.8) or meant(name, [*own, *known])
+            raise ValueError(f"unknown flag {name}{hint}")
     with (
         contextlib.redirect_stderr(io.StringIO()),
         contextlib.suppress(SystemExit),

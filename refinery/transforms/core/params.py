@@ -10,6 +10,7 @@ A docstring below a field is the field's description: in the pages, in the JSON 
 """
 
 import inspect
+import json
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +20,7 @@ import annotated_types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from refinery.transforms.core.wording import given, meant, nearest
+from refinery.transforms.core.wording import given, is_short, meant, nearest
 
 # What most fields are made of. null switches off what is optional: `Share | None`.
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -256,8 +257,20 @@ def _problems(cls: type[Params], error: ValidationError) -> Iterator[str]:
                 [option for option in get_args(hint) if isinstance(option, str)] if kind == "literal_error" else []
             )
             near = meant(value, options, " (", 0.7)
-            problem = f"{given(value)} given, {what} is allowed{near + ')' * bool(near)}"
+            problem = f"{given(value)} given, {what} is allowed{near + ')' * bool(near)}{_written(hint, value)}"
         yield f"{dotted(path)}: {problem}"
+
+
+def _written(hint: Any, value: Any) -> str:
+    """How a text is written where a list of texts, or a section with a path, is allowed: ": [a.jsonl]"."""
+    inner = [arg for arg in get_args(hint) if arg is not type(None)] if is_optional(hint) else [hint]
+    kind = inner[0] if len(inner) == 1 else None
+    if not is_short(value) or not value:
+        return " (begin each element with `- `)" if get_origin(kind) is tuple and isinstance(value, Mapping) else ""
+    if get_origin(kind) is tuple and get_args(kind)[0] is str:
+        return f": [{json.dumps(value)}]"
+    takes_path = inspect.isclass(kind) and issubclass(kind, Params) and "path" in kind.model_fields
+    return f": {{path: {json.dumps(value)}}}" if takes_path else ""
 
 
 def _own_problems(cls: type[Params], path: tuple[int | str, ...], error: Exception) -> Iterator[str]:

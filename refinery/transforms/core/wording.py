@@ -2,8 +2,13 @@
 commands that only look say such things, too."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+_SCHEMES = ("gs", "s3", "https", "http", "hf")
+_OTHERS = {"gcs": "gs", "gsutil": "gs", "s3a": "s3", "s3n": "s3"}
+_SCHEME = re.compile(rf"({'|'.join((*_SCHEMES, *_OTHERS))})(://|:/|//|:)(?!/)(.+)", re.IGNORECASE)
 
 
 def closest(key: Any, names: Iterable[str], cutoff: float = 0.6) -> str:
@@ -28,6 +33,18 @@ def meant(key: Any, names: Iterable[str], before: str = "; ", cutoff: float = 0.
     """ "; did you mean …?" for the end of a message, or nothing."""
     near = closest(key, names, cutoff)
     return f"{before}did you mean {near}?" if near else ""
+
+
+def meant_address(text: str) -> str:
+    """The address that was meant by one whose scheme is mistyped, "" for all others.
+
+    >>> [meant_address(text) for text in ("gs:/b/x", "s3//b/x", "gcs://b/x", "hf:/datasets/x", "gs://b/x", "gs/x")]
+    ['gs://b/x', 's3://b/x', 'gs://b/x', 'hf://datasets/x', '', '']
+    """
+    found = _SCHEME.fullmatch(text)
+    if not found or (found[2] == "://" and found[1].lower() in _SCHEMES):
+        return ""
+    return f"{_OTHERS.get(found[1].lower(), found[1].lower())}://{found[3]}"
 
 
 def nearest(key: Any, names: Iterable[str]) -> str:
