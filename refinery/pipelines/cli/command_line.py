@@ -21,6 +21,7 @@ from refinery.pipelines.shell.command import Command
 from refinery.pipelines.shell.error_line import TRACEBACK, error_line
 from refinery.pipelines.shell.exit_codes import ExitCode, exit_code_lines
 from refinery.pipelines.shell.help_text import PROGRAM, CommandParser, ProgramParser, with_next_step
+from refinery.pipelines.shell.interrupts import ignore_interrupts, take_interrupts
 from refinery.pipelines.shell.registry import Registry
 from refinery.transforms.core.wording import meant_address
 
@@ -126,6 +127,7 @@ def execute(argv: Sequence[str] | None = None) -> ExitCode:
     """Run one command. The exit codes are those of `ExitCode`."""
     words = sys.argv[1:] if argv is None else argv
     args, flags = parser_for(words).parse_known_args(words)
+    take_interrupts()
     with Output(args.command, getattr(args, "quiet", False), getattr(args, "log_json", False)) as output:
         return execute_with(args, flags, output)
 
@@ -192,8 +194,13 @@ def collect_later(objects: int = IMPORTED) -> None:
 def main() -> None:
     """The console command."""
     collect_later()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
-    code = execute()
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
+    try:
+        code = execute()
+    except KeyboardInterrupt:  # between the end of a command and that of the process
+        code = ExitCode.INTERRUPTED
+    ignore_interrupts()
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -99,6 +99,11 @@ class Params(BaseModel):
         """A copy with other values, checked like a new one."""
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """(field, why) of the fields that decide nothing beside the values of the others: a run warns of those that
+        were given. None unless a class says so."""
+        return iter(())
+
     def plain(self) -> dict[str, Any]:
         """JSON-able data that makes the same parameters: every field, defaults included; tuples become lists."""
         return self.model_dump(mode="json")

@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -60,6 +60,12 @@ class LanguageParams(Params):
         if key == "languages" and isinstance(value, (list, tuple)) and all(isinstance(code, str) for code in value):
             value = dict.fromkeys(value)
         return super()._read_value(key, value)
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """`threshold` and the table, where every language has a number of its own."""
+        if self.languages and all(least is not None for least in self.languages.values()):
+            yield "threshold", "every language of `languages` has its own number"
+            yield "thresholds", "every language of `languages` has its own number"
 
     @cached_property
     def least(self) -> float:

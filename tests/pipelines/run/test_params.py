@@ -87,8 +87,8 @@ PROBLEMS = {
         "sources[0].cap: 1.5 (a number) given, an integer or null is allowed"
     ),
     "sources: {}": (
-        "sources: a mapping of 0 keys given, a list, each a section (keys name, paths, format, sample, cap), is allowed "
-        "(begin each element with `- `)"
+        "sources: a mapping of 0 keys given, a list, each a section (keys name, paths, format, sample, cap), is allowed"
+        " (begin each element with `- `)"
     ),
     "exact_dup: yes": "exact_dup: 'yes' (text) given, on or off is allowed",
     "exact_dup: 1": "exact_dup: 1 (an integer) given, on or off is allowed",
