@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from refinery.loader.format.manifest import MANIFEST, RUN, unseal
+from refinery.loader.format.manifest import RUN, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.export.checkpoint import Checkpoint, read_checkpoint
 from refinery.pipelines.corpus.export.export_format import RUN_KIND
-from refinery.pipelines.corpus.export.export_manifest import read_export, sum_sources
+from refinery.pipelines.corpus.export.export_manifest import manifest_name, read_export, sum_sources
 from refinery.pipelines.corpus.export.options import WORK
 from refinery.transforms.core.wording import many
 
@@ -44,7 +44,7 @@ def export_status(location: str) -> ExportStatus:
     run = unseal(store.read(RUN), store.url(RUN))
     if run.get("kind") != RUN_KIND:
         raise ValueError(f"{location}: a corpus, no export; `refinery inspect` tells of it")
-    manifest = read_export(store)[0] if store.size(MANIFEST) is not None else None
+    manifest = read_export(store)[0] if store.size(manifest_name(store)) is not None else None
     records = list(_records(store))
     checkpoint = read_checkpoint(store)
     working = manifest is None or (checkpoint is not None and checkpoint.state != "complete")

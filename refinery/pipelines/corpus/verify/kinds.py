@@ -8,6 +8,7 @@ from typing import Any
 from refinery.loader.format.manifest import MANIFEST, RUN
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.checks.kinds import ADOPTED, EXPORT, VIEW, kind_of
+from refinery.pipelines.corpus.export.export_manifest import HIDDEN
 
 # What checks a kind: imported for such a location alone.
 CHECKS: Mapping[str, tuple[str, str]] = {
@@ -33,7 +34,7 @@ def refuse_nothing(prefix: str) -> None:
     """Raises ValueError where nothing of Refinery is: there is nothing to check. Cost: two requests."""
     store = open_store(prefix)
     try:
-        nothing = store.size(MANIFEST) is None and store.size(RUN) is None
+        nothing = all(store.size(name) is None for name in (MANIFEST, HIDDEN, RUN))
     except NotADirectoryError:
         nothing = True
     if nothing:
