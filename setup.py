@@ -140,5 +140,5 @@ setup(
             "torch==2.13.0",
         ],
     },
-    entry_points={"console_scripts": ["refinery=refinery.pipelines.cli.command_line:main"]},
+    entry_points={"console_scripts": ["refinery=refinery.__main__:main"]},
 )

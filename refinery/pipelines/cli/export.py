@@ -3,10 +3,11 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from refinery.pipelines.shell.arguments import add_runner_arguments, result, say
+from refinery.pipelines.shell.arguments import add_runner_arguments, counted, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import Suggested
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery export out/web --format jsonl --output out/web-jsonl                   one .jsonl.zst for each shard
@@ -45,7 +46,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--compression", default="", choices=tuple(COMPRESSIONS), help="of jsonl (default: zstd)")
     parser.add_argument("--single-file", action="store_true", help="jsonl: one file for each split")
     parser.add_argument(
-        "--shard-tokens", type=int, default=SHARD_TOKENS, metavar="N", help=f"torch: of a shard ({SHARD_TOKENS:,})"
+        "--shard-tokens", type=counted, default=SHARD_TOKENS, metavar="N", help=f"torch: of a shard ({SHARD_TOKENS:,})"
     )
     parser.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, help=f"torch: of the tensors ({DTYPES[0]})")
     parser.add_argument("--append", action="store_true", help="torch: go on in an export of other corpora")
@@ -100,7 +101,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         more = args.append, args.rewrite, args.work, args.recipe, say
         found = export_corpus(args.prefix, args.output, options, runner, *more)
     totals = found["totals"]
-    result(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
+    result(f"{many(totals['shards'], 'shard')}, {many(totals['tokens'], 'token')} in {args.output}")
     result(f"check it:   refinery verify {args.output}")
     return ExitCode.DONE
 
@@ -121,7 +122,7 @@ def _export_megatron(args: Namespace) -> ExitCode:
     if any(absent) and not args.tokenizer:
         raise ValueError("--no-bos, --no-eos: given without --tokenizer; a manifest says what documents have")
     found = export_megatron(args.prefix, args.output, say, args.tokenizer, absent)
-    result(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}")
+    result(f"{many(found.totals['documents'], 'document')}, {many(found.totals['tokens'], 'token')} in {args.output}")
     result(f"check it:   refinery verify {args.output}")
     return ExitCode.DONE
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from refinery.pipelines.shell.arguments import add_recipe_arguments, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery refine recipes/demo.yaml --output out/demo/corpus
@@ -57,8 +58,8 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
             return ExitCode.DONE
         manifest = run.run()
     totals = manifest.totals
-    tokens = f", {totals['tokens']:,} tokens" if manifest.has_tokens else ""
-    result(f"{totals['documents']:,} documents{tokens} in {args.output}")
+    tokens = f", {many(totals['tokens'], 'token')}" if manifest.has_tokens else ""
+    result(f"{many(totals['documents'], 'document')}{tokens} in {args.output}")
     if line := packed_line(manifest):
         result(line)
     own = f" --recipe {args.recipe}" if ":" in recipe.lane and not manifest.has_tokens else ""

@@ -57,7 +57,7 @@ def _lines(args: Namespace) -> Iterator[str]:
     price = USUAL
     if args.core_hour_price:
         try:
-            price = parse_quantity(args.core_hour_price)
+            price = parse_quantity(args.core_hour_price, "dollars")
         except ValueError as error:
             raise ValueError(f"--core-hour-price: {error}") from None
     if not args.output and args.prefix.startswith(("http://", "https://")):

@@ -56,13 +56,28 @@ def owned(store: Store, identity: Mapping[str, Any], advice: str) -> bool:
     if store.size(RUN) is None:
         if store.size(MANIFEST) is not None:
             raise RefineError(f"{store.root} holds a {MANIFEST} but no {RUN}. {advice}")
+        if name := foreign_file(store):
+            raise RefineError(f"{store.root} holds {name!r:.200}, and no run of refinery; choose a new or empty folder")
         return False
     theirs = unseal(store.read(RUN), store.url(RUN))
     if theirs["fingerprint"] != identity["fingerprint"]:
         raise RefineError(
-            f"{store.root} belongs to another run and stays as it is: {differences(theirs, identity)}.\n{advice}"
+            f"{store.root} belongs to another run and stays as it is: {differences(theirs, identity)}. {advice}"
         )
     return True
+
+
+def foreign_file(store: Store) -> str:
+    """A file below a location that no run has claimed; "" where there is none. Hidden files do not count: what desktops
+    and version control leave in folders, and temporary files of a command that was killed. Cost: up to the first one.
+    """
+    if "://" in store.root:
+        return "" if store.is_empty() else store.list()[0]
+    for folder, folders, files in os.walk(store.root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if shown := sorted(name for name in files if not name.startswith(".")):
+            return os.path.relpath(os.path.join(folder, shown[0]), store.root)
+    return ""
 
 
 def work_places(reuse: str) -> list[str]:

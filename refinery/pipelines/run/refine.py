@@ -22,6 +22,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.phase_work import clean_work, dedup_step, dedup_work, shards_work
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
+from refinery.pipelines.recipe.idle import idle_settings
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.recipe.writers import know_writer
@@ -139,6 +140,8 @@ class Refinement:
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
         self._plan(probe or self.store.size(RUN) is None)
+        for line in idle_settings(self.recipe, self.tasks):
+            self.say(f"warning: {line}")
         digest = cache(file_digest)  # one answer for a file, however often the run is described
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs, digest)
         self.identity = describe_run(self.recipe, self.inputs, self.fingerprints, digest)

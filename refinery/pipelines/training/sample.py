@@ -26,6 +26,7 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64, text_bytes
 from refinery.transforms.core.exchange.exchange import Exchange
 from refinery.transforms.core.job.write_report import WriteReport
+from refinery.transforms.core.wording import meant
 from refinery.transforms.extract.extract import ExtractParams, extract_document
 from refinery.transforms.read.sources import SourceParams, plan_sources, read_task, write_tasks
 
@@ -107,7 +108,9 @@ def parse_shares(recipe: Recipe, given: Sequence[str]) -> dict[str, float]:
     for pair in given:
         name, _, number = pair.rpartition("=")
         if name not in names:
-            raise ValueError(f"--share: {pair!r} given, SOURCE=NUMBER is allowed, with one of {', '.join(names)}")
+            raise ValueError(
+                f"--share: {pair!r} given, SOURCE=NUMBER is allowed, with one of {', '.join(names)}{meant(name, names)}"
+            )
         if name in found:
             raise ValueError(f"--share: {name} given twice, once is allowed")
         try:

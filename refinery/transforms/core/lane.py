@@ -13,6 +13,7 @@ from refinery.transforms.core.document import Document
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Sink, Stage, Writer
+from refinery.transforms.core.wording import meant
 
 AnyStage = Stage[Any]
 
@@ -121,7 +122,9 @@ class Lane:
         Raises ValueError for a place that has no documents to judge, and for a name that is taken.
         """
         if after not in self.places(stage):
-            raise ValueError(f"after: {after!r} given, {', '.join(self.places(stage))} is allowed")
+            raise ValueError(
+                f"after: {after!r} given, {', '.join(self.places(stage))} is allowed{meant(after, self.places(stage))}"
+            )
         phase = "clean" if after in {known.name for known in self.clean} else "shards"
         known = self.phase(phase)
         place = [known.name for known in self.phase(phase)].index(after) + 1

@@ -73,6 +73,13 @@ class ClassifierParams(Params):
     max_chars: Positive = 10_000
     """how many characters from the start of a text the classifier reads"""
 
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """What other rules read."""
+        if self.rule != "threshold":
+            yield "threshold", f"the rule is {self.rule}"
+        if self.rule != "pareto":
+            yield from ((name, f"the rule is {self.rule}") for name in ("alpha", "seed"))
+
     @field_validator("name")
     @classmethod
     def _check_name(cls, name: str) -> str:

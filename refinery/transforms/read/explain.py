@@ -1,9 +1,9 @@
 """What a file is, and why its first records hold no document, in words; for readers' own explanations, too."""
 
-import difflib
 from collections.abc import Sequence
 
 from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import closest
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.lines import BOM
 from refinery.transforms.read.registry import find_reader, readers
@@ -46,7 +46,7 @@ def about_text_field(task: ReadTask) -> str:
 
 def nearest_field(task: ReadTask, names: Sequence[str] | dict[str, object]) -> str:
     """ "; did you mean …?", or nothing."""
-    near = difflib.get_close_matches(task.text_field, list(names), 1)
+    near = [found] if (found := closest(task.text_field, names)) else []
     near = near or [name for name in USUAL_FIELDS if name in names]
     near = near or (list(names) if len(names) == 1 else [])
     return f"; did you mean {safe(near[0])}?" if near else ""

@@ -1,7 +1,7 @@
 """What a recipe says about its sources. What the formats are, their declarations say: registry.py."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -106,6 +106,13 @@ class SourceParams(Params):
         """Without `options` where there are none: most sources have none, and earlier versions knew of none."""
         data: dict[str, Any] = write(self)
         return {key: value for key, value in data.items() if value or key != "options"}
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """What samples nothing, and what is of data sets on the hub."""
+        if self.sample == 1 and self.max_files is None:
+            yield "seed", "neither sample nor max_files is given"
+        if not any(path.startswith("hf://") for path in self.paths):
+            yield "split", "only hf:// data sets have splits"
 
     @model_validator(mode="after")
     def _check(self) -> Self:

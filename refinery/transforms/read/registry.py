@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import refinery.transforms.read.formats as formats
 from refinery.transforms.core.stage import Reason
+from refinery.transforms.core.wording import meant
 from refinery.transforms.read.reader import COMPRESSIONS, Reader, ends_with
 
 REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:NAME
@@ -55,7 +56,9 @@ def find_reader(form: str) -> Reader:
     if form in readers():
         return readers()[form]
     if not is_own(form):
-        raise ValueError(f"format: {form!r} given, one of {', '.join(readers())} or module:NAME is allowed")
+        raise ValueError(
+            f"format: {form!r} given, one of {', '.join(readers())} or module:NAME is allowed{meant(form, readers())}"
+        )
     module, _, name = form.partition(":")
     try:
         declared = getattr(importlib.import_module(module), name, None)

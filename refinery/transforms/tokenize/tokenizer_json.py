@@ -158,6 +158,8 @@ def parse(data: bytes) -> dict[str, Any]:
     if isinstance(spec, dict) and "config" in spec and isinstance(spec.get("vocab"), list):
         raise ValueError("a tekken.json of mistral-common, which cannot be read; give the tokenizer.json of that model")
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), dict):
+        if isinstance(spec, dict) and spec and all(isinstance(id_, int) for id_ in spec.values()):
+            raise ValueError("this is only a vocabulary, as in vocab.json; name the tokenizer.json beside it")
         raise ValueError("not a tokenizer.json: it has no model")
     return spec
 

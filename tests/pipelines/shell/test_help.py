@@ -150,7 +150,7 @@ def test_a_killed_command_ends_as_an_interrupted_one() -> None:
 def test_a_mistyped_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         execute(["refin"])
-    assert re.search(r"did you mean refine\?\n`refinery --help` has examples\n$", capsys.readouterr().err)
+    assert re.search(r"did you mean refine\?; `refinery --help` has examples\n$", capsys.readouterr().err)
 
 
 def test_a_message_that_says_what_to_do_stays_as_it_is() -> None:

@@ -30,6 +30,7 @@ from refinery.pipelines.corpus.export.regions import PROVENANCE
 from refinery.pipelines.corpus.export.text_job import describe
 from refinery.pipelines.corpus.export.torch_file import write_torch_file
 from refinery.transforms.core.document import hash64
+from refinery.transforms.core.wording import many
 
 REWRITTEN = re.compile(r"-r\d{5}$")  # at the end of a name without its suffix
 NOBODY = bytes(16)  # id of a place in provenance/ that no document has any more
@@ -113,9 +114,9 @@ def still_held(store: Store, manifest: Mapping[str, Any], gone: TakenOut) -> Sti
 def warning(output: str, prefix: str, held: StillHeld) -> str:
     """What to do where an export holds documents that were taken out."""
     return (
-        f"WARNING: {output} still holds {held.documents:,} documents ({held.tokens:,} tokens) that were taken out of "
-        f"the corpus; `refinery export {prefix} --format torch --rewrite --output {output}` replaces the shards that "
-        "hold them"
+        f"WARNING: {output} still holds {many(held.documents, 'document')} ({many(held.tokens, 'token')}) that were "
+        f"taken out of the corpus; `refinery export {prefix} --format torch --rewrite --output {output}` replaces the "
+        "shards that hold them"
     )
 
 

@@ -216,6 +216,8 @@ def load_mix(path: str, settings: tuple[str, ...] | list[str] = ()) -> MixRecipe
     if not file.is_file():
         raise RecipeError(f"{path}: no such recipe file; docs/mixing.md has an example")
     data: Any = load_yaml(file.read_bytes(), path)
+    if isinstance(data, dict) and "sources" in data and "domains" not in data:
+        raise RecipeError(f"{path} is the recipe of a corpus, not of a view: `refinery refine {path} --output PREFIX`")
     for setting in settings:
         data = override(data, setting)
     return parse(MixRecipe, data)

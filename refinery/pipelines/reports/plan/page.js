@@ -24,15 +24,20 @@ function show(value, kind) {
   return threeDigits(rounded / factor) + " " + prefix + space + data.units[kind];
 }
 
-// "14.8T" or "6 PB" -> number, NaN for anything else.
-function parse(text) {
-  const found = new RegExp("^" + data.number + "$").exec(text);
-  const factor = found && found[2] ? Object.fromEntries(PREFIXES)[found[2]] : 1;
-  return found ? Number(found[1].replaceAll("_", "")) * factor : NaN;
+// "14.8T" or "6 PB" -> number, NaN for anything else. grammar: "count" or "bytes".
+function parse(text, grammar) {
+  const found = new RegExp("^(?:" + data.grammars[grammar] + ")$").exec(text);
+  return found ? Number(found[1].replaceAll("_", "")) * data.factors[(found[2] || "").toLowerCase()] : NaN;
+}
+// What "100B" of bytes could mean, "" for all other texts.
+function readings(text, grammar) {
+  const found = grammar === "bytes" ? new RegExp("^(?:" + data.bare + ")$").exec(text) : null;
+  const n = found ? found[1] : "";
+  return n && `${n} bytes or ${n} billion? write ${n} bytes or ${n} GB`;
 }
 
 function inputValue(each) {
-  const value = parse(byId("in-" + each.name).value);
+  const value = parse(byId("in-" + each.name).value, each.read);
   const fits = value <= data.most && value >= each.least && (value > 0 || each.free);
   byId("in-" + each.name).setAttribute("aria-invalid", String(!fits));
   return fits ? value : NaN;
@@ -60,7 +65,8 @@ function update() {
   byId("meter").className = "meter " + (met ? "good" : "bad");
   byId("track").setAttribute("aria-valuenow", known ? String(Math.min(100, Math.round(v.target_share * 100))) : "0");
   byId("fill").style.width = known ? Math.min(100, v.target_share * 100) + "%" : "0";
-  byId("verdict").textContent = !known ? "One of the fields holds no number that a plan can have"
+  const bare = data.inputs.map((each) => readings(byId("in-" + each.name).value, each.read)).find((said) => said);
+  byId("verdict").textContent = !known ? bare || "One of the fields holds no number that a plan can have"
     : met ? "The target is met" : "The target is missed";
   byId("amount").textContent = known
     ? show(v.output_tokens, "tokens") + " of " + show(v.tokens, "tokens") + ": " + show(v.target_share, "share") : "";

@@ -81,6 +81,7 @@ def examine_run(asked: Asked) -> Iterator[Finding]:
     if recipe is not None:
         yield from guarded("recipe", lambda: recipe_inputs.stage_files(recipe, cut_off))
         yield from guarded("sources", lambda: recipe_inputs.sources(recipe, cut_off, tasks))
+        yield from guarded("recipe", lambda: recipe_inputs.settings(recipe, tasks))
     local = [place for place in (asked.output, asked.work) if place and "://" not in place]
     if asked.output and not asked.output.startswith(tuple(cut_off)):
         yield from guarded("output", lambda: [output(asked.output)])

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.recipe.checks import check_stage, packed_rows
+from refinery.pipelines.recipe.idle import idle_settings
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.runners.doctor.finding import Finding, ok, problem, warning, within
 from refinery.transforms.core.names import PHASES
@@ -86,6 +87,11 @@ def sources(recipe: Recipe, cut_off: Sequence[str], tasks: list[ReadTask]) -> It
             yield problem(check, said(wrong[source.name], "correct the source, or skip it with `enabled: off`"))
         else:
             yield ok(check, f"{files}; the first hold documents")
+
+
+def settings(recipe: Recipe, tasks: Sequence[ReadTask]) -> Iterator[Finding]:
+    """A warning for each key that decides nothing."""
+    yield from (warning("recipe", f"{line}; leave it out") for line in idle_settings(recipe, tasks))
 
 
 def look_into(recipe: Recipe, source: SourceParams) -> tuple[list[ReadTask], dict[str, str]]:

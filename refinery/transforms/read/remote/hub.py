@@ -21,6 +21,7 @@ from refinery.loader.storage.fetch import FetchError, FetchParams, Permanent, Re
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import StorageError, check_name
 from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import meant
 from refinery.transforms.read.remote.globs import bounded, fixed_folder, glob_regex, is_glob
 from refinery.transforms.read.remote.web import PLANNING, READING, Sha256Stream, buffered
 
@@ -192,7 +193,7 @@ def files_of_config(address: Address, config: str, split: str) -> Files:
         return files_by_name(below, split)
     if not patterns:
         names = sorted({name for name, _ in splits_of(chosen.get("data_files"))})
-        raise ValueError(f"split: {split!r} given, {address.name} has {', '.join(names)}")
+        raise ValueError(f"split: {split!r} given, {address.name} has {', '.join(names)}{meant(split, names)}")
     found: Files = {}
     for path in patterns:
         below = list_files(address, fixed_folder(path))
