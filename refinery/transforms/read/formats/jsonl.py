@@ -191,10 +191,11 @@ def explain_json(task: ReadTask, source: ByteSource) -> str:
 
 def names_in_json(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[str]:
     """The fields of the first objects: of those in the first MiB, or of the first one where it is longer."""
-    stream, data = MemberStream(source), bytearray()
-    while len(data) < HEAD or (b"\n" not in data and len(data) <= limits.max_decompressed_bytes):
+    stream, data, has_line = MemberStream(source), bytearray(), False
+    while len(data) < HEAD or not (has_line or len(data) > limits.max_decompressed_bytes):
         if not (piece := stream.read()):
             break
+        has_line = has_line or b"\n" in piece
         data += piece
     *lines, last = bytes(data).removeprefix(BOM).split(b"\n", RECORDS)
     found: dict[str, None] = {}
