@@ -6,9 +6,10 @@ The client is used, not `mlflow.start_run`, which would note the user, the comma
 import os
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from mlflow import MlflowClient
-from mlflow.entities import Metric
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 EXPERIMENT = "refinery"
 BATCH = 1000  # metrics of one request, as the server allows
@@ -17,7 +18,7 @@ BATCH = 1000  # metrics of one request, as the server allows
 class MlflowTracker:
     """One run. client: of the server or folder of files."""
 
-    def __init__(self, client: MlflowClient) -> None:
+    def __init__(self, client: "MlflowClient") -> None:
         self.client = client
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
         found = client.get_experiment_by_name(name)
@@ -26,6 +27,8 @@ class MlflowTracker:
 
     def log(self, figures: Mapping[str, float], step: int) -> None:
         """As `Tracker.log`."""
+        from mlflow.entities import Metric
+
         now = int(time.time() * 1000)
         metrics = [Metric(name, value, now, step) for name, value in figures.items()]
         for start in range(0, len(metrics), BATCH):
@@ -38,4 +41,6 @@ class MlflowTracker:
 
 def open_tracker() -> MlflowTracker:
     """A run where the environment says."""
+    from mlflow import MlflowClient
+
     return MlflowTracker(MlflowClient())

@@ -7,8 +7,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import wandb
-
 PROJECT = "refinery"
 
 
@@ -29,6 +27,8 @@ class WandbTracker:
 
 def open_tracker() -> WandbTracker:
     """A run where the environment says."""
+    import wandb
+
     settings = wandb.Settings(
         console="off",
         host="-",
