@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from refinery.loader.format.manifest import MANIFEST, SPLITS, load_manifest
+from refinery.loader.format.manifest import MANIFEST, SPLITS
 from refinery.loader.format.packed import FOLDER as PACKED
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.export.export_manifest import listed_files, read_export
+from refinery.pipelines.published.published import PublishedCorpus
 from refinery.pipelines.reports.cards.about import read_about
 from refinery.pipelines.reports.cards.cards import CARDS, DEFAULT
 from refinery.pipelines.reports.cards.facts import read_card_facts
@@ -37,11 +38,12 @@ def files_of_corpus(store: Store, about: str = "") -> HubFiles:
     The report is made anew, without documents to read: report.html beside the corpus quotes dropped ones. Raises
     FormatError where there is no finished corpus.
     """
-    manifest, _ = load_manifest(store)
+    corpus = PublishedCorpus(store)
+    manifest = corpus.manifest
     listed = {entry.path for entry in manifest.all_files if entry.path.split("/")[0] in PUBLISHED}
     card = CARDS[DEFAULT]
     made = {card.file: card.write(read_card_facts(store, read_about(about)))}
-    if "adopted" not in manifest.recipe:
+    if not corpus.is_adopted:  # else there was no run to report on
         facts = replace(read_facts(store, None), rejects=NO_SAMPLES, kept=(), dead={})
         made[REPORT] = report_page(facts).encode()
     return HubFiles(manifest.name, manifest.fingerprint, (*sorted(listed), MANIFEST), made)

@@ -71,7 +71,8 @@ def test_card_pushes_card_manifest_report_and_shards(
     assert not PUBLISHED & {"rejects", "dead_letters", "lookup", "work", "removals"}
     assert b"Documents to read" in (prefix / "report.html").read_bytes()  # what is dropped is quoted there
     assert b"Documents to read" not in files["report.html"]
-    assert b"tail" not in files["report.html"]
+    assert b"word7 word8" in (prefix / "report.html").read_bytes()
+    assert b"word7 word8" not in files["report.html"]
     listed = json.loads(files[MARKER])
     assert set(listed["files"]) == set(files) - {MARKER, ".gitattributes"}
 
