@@ -100,6 +100,12 @@ setup(
     extras_require={
         "pipeline": PIPELINE,
         "torch": ["torch==2.13.0"],
+        # Where `refine --track` sends figures to.
+        "track": [
+            "mlflow-skinny==3.17.2",
+            "opentelemetry-exporter-otlp-proto-http==1.45.2",
+            "wandb==0.31.0",
+        ],
         "readers": ["datasets==5.2.0", "webdataset==1.0.2"],  # what reads exports: for `make test-torch`
         # Training frameworks, for the examples and `make test-frameworks`; transformers is in dev.
         "frameworks": [

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from refinery.pipelines.shell.arguments import add_runner_arguments, counted, result, say
+from refinery.pipelines.shell.arguments import add_push_arguments, add_runner_arguments, counted, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import Suggested
@@ -16,6 +16,7 @@ EXAMPLES = """examples:
   refinery export out/web --format parquet --fields id,text,input_ids --output out/web-parquet
   refinery export out/web --format torch --output out/web-pt                      shards of exactly 2,500,000 tokens
   refinery export out/web --to megatron --output out/web-megatron         .bin and .idx again, of its packed rows
+  refinery export out/web --format huggingface --output out/web-hf --push hub my-org/web       then to a data set
   refinery export out/web-november --format torch --append --output out/web-pt    goes on where out/web ended
   refinery export out/web-2 --format torch --rewrite --output out/web-pt          without what a takedown took out
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
@@ -66,6 +67,7 @@ def arguments(parser: ArgumentParser) -> None:
         parser.add_argument(
             f"--no-{key}", action="store_true", help=f"megatron: no {key.upper()} {where} documents of it"
         )
+    add_push_arguments(parser)
     add_runner_arguments(parser)
 
 
@@ -79,7 +81,13 @@ def runs_a_job(args: Namespace) -> bool:
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Export, and say what is there now."""
     from refinery.pipelines.corpus.export.options import MEGATRON, ExportOptions
+    from refinery.pipelines.corpus.push.push_hub import check_push
 
+    name = check_push(args.push)
+    if args.public and not name:
+        raise ValueError("--public: given without --push, which is needed with it")
+    if name and args.format == MEGATRON:
+        raise ValueError(f"--push: given with --to {MEGATRON}, it is for other formats; choose one")
     if args.format == MEGATRON:
         return _export_megatron(args)
     if given := [name for name in ("tokenizer", "no_bos", "no_eos") if getattr(args, name)]:
@@ -103,6 +111,14 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     totals = found["totals"]
     result(f"{many(totals['shards'], 'shard')}, {many(totals['tokens'], 'token')} in {args.output}")
     result(f"check it:   refinery verify {args.output}")
+    if name:
+        from refinery.loader.storage.open_store import open_store
+        from refinery.pipelines.corpus.push.hub_files import files_of_export
+        from refinery.pipelines.corpus.push.push_hub import push_to_hub
+
+        store = open_store(args.output)
+        files = files_of_export(store)
+        result(f"{len(files.stored):,} files are in {push_to_hub(store, files, name, args.public, say)}")
     return ExitCode.DONE
 
 

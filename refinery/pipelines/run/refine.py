@@ -5,7 +5,7 @@ by a report or removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
@@ -35,6 +35,7 @@ from refinery.pipelines.run.fingerprint import describe_inputs, file_digest, pha
 from refinery.pipelines.run.funnel import build_funnel, check_sums, funnel_table
 from refinery.pipelines.run.inputs_read.published import KEY as INPUTS
 from refinery.pipelines.run.inputs_read.settle import settle_inputs, with_sums
+from refinery.pipelines.run.inputs_read.text_fields import settle_text_fields
 from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
@@ -88,6 +89,7 @@ class Refinement:
     reuse: str = ""
     discard_work: bool = False
     say: Callable[[str], None] = print
+    text_fields: Mapping[str, str] = field(default_factory=dict, init=False)  # source -> field that was found
 
     def __post_init__(self) -> None:
         self.work = self.work or f"{self.prefix.rstrip('/')}/work"
@@ -144,7 +146,7 @@ class Refinement:
             self.say(f"warning: {line}")
         digest = cache(file_digest)  # one answer for a file, however often the run is described
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs, digest)
-        self.identity = describe_run(self.recipe, self.inputs, self.fingerprints, digest)
+        self.identity = describe_run(self.recipe, self.inputs, self.fingerprints, digest, self.text_fields)
         self.digests = {path: digest(path) for _, path in self.recipe.files()}
         self.jobs = PhaseJobs(
             name=self.recipe.name,
@@ -189,7 +191,8 @@ class Refinement:
 
     def _plan(self, probe: bool) -> None:
         """What there is to read. probe: see that the first files of each source hold documents."""
-        self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.notes(), readers=self.recipe.LANE.readers)
+        planned = plan_sources(self.recipe.sources, notes=self.recipe.notes(), readers=self.recipe.LANE.readers)
+        self.recipe, self.tasks, self.text_fields = settle_text_fields(self.recipe, planned, self.store, self.say)
         if probe:
             self._probe()
         self.inputs = describe_inputs(self.tasks)

@@ -82,6 +82,14 @@ def _whole(text: str, kind: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def add_push_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of commands that hand a corpus on to a hub."""
+    parser.add_argument(
+        "--push", nargs=2, metavar=("hub", "REPO"), help="write it to this data set of Hugging Face's hub (HF_TOKEN)"
+    )
+    parser.add_argument("--public", action="store_true", help="with --push: a new data set is public, not private")
+
+
 def say(line: str) -> None:
     """Tell the user how a command gets on, or print an answer's line. Not with --quiet."""
     current().say(line)

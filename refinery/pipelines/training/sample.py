@@ -28,7 +28,8 @@ from refinery.transforms.core.exchange.exchange import Exchange
 from refinery.transforms.core.job.write_report import WriteReport
 from refinery.transforms.core.wording import meant
 from refinery.transforms.extract.extract import ExtractParams, extract_document
-from refinery.transforms.read.sources import SourceParams, plan_sources, read_task, write_tasks
+from refinery.transforms.read.sources import DEFAULT_LIMITS, SourceParams, plan_sources, read_task, write_tasks
+from refinery.transforms.read.text_fields import settle_tasks
 
 ALL = ""  # the group of all sources, where none has a share of its own
 
@@ -146,7 +147,8 @@ def sample_texts(
     if shares:
         recipe = recipe.model_copy(update={"sources": tuple(s for s in recipe.sources if s.name in shares)})
     budgets = {name: math.ceil(budget * share) for name, share in shares.items()} or {ALL: budget}
-    tasks = plan_sources(recipe.sources, notes=recipe.notes(), readers=recipe.LANE.readers)
+    planned = plan_sources(recipe.sources, notes=recipe.notes(), readers=recipe.LANE.readers)
+    tasks = settle_tasks(recipe.sources, planned, recipe.limits)
     runner.use_code(recipe.CODE.folder, tuple(recipe.CODE.files))
     with TemporaryDirectory(prefix="refinery-sample-") as scratch:
         listed = write_tasks(scratch, tasks)
@@ -222,7 +224,8 @@ def read_texts(name: str, globs: Sequence[str]) -> list[str]:
     Raises RecipeError when no text is found.
     """
     texts = []
-    for task in plan_sources((SourceParams(name=name, paths=tuple(globs)),)):
+    sources = (SourceParams(name=name, paths=tuple(globs)),)
+    for task in settle_tasks(sources, plan_sources(sources), DEFAULT_LIMITS):
         for record in read_task(task):
             if isinstance(record, RawDocument):
                 doc = extract_document(record, ExtractParams())

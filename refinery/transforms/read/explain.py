@@ -8,11 +8,12 @@ from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.lines import BOM
 from refinery.transforms.read.registry import find_reader, readers
 from refinery.transforms.read.task import ReadTask
+from refinery.transforms.read.usual_fields import USUAL_TEXT_FIELDS
 
 RECORDS = 100  # of a file that are looked at
 HEAD = 1 << 20  # decompressed bytes of a file that are looked at to say what it is
 SHOWN = 12  # fields that are listed
-USUAL_FIELDS = ("text", "content", "raw_content", "body", "document", "markdown", "html", "article")
+SUGGESTED_FIELDS = ("text", *USUAL_TEXT_FIELDS, "html")
 
 NO_DOCUMENT = "\0"  # stands for what was seen, in a line about it
 CARRIAGE_RETURNS = "its lines end in carriage returns alone, line feeds are needed: `tr '\\r' '\\n'` makes that of it"
@@ -47,7 +48,7 @@ def about_text_field(task: ReadTask) -> str:
 def nearest_field(task: ReadTask, names: Sequence[str] | dict[str, object]) -> str:
     """ "; did you mean …?", or nothing."""
     near = [found] if (found := closest(task.text_field, names)) else []
-    near = near or [name for name in USUAL_FIELDS if name in names]
+    near = near or [name for name in SUGGESTED_FIELDS if name in names]
     near = near or (list(names) if len(names) == 1 else [])
     return f"; did you mean {safe(near[0])}?" if near else ""
 

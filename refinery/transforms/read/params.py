@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     Field,
@@ -16,6 +16,7 @@ from pydantic import (
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.read.registry import REFERENCE, is_own, reader_names
 from refinery.transforms.read.task import Content, LimitParams
+from refinery.transforms.read.usual_fields import USUAL_TEXT_FIELDS
 from refinery.transforms.read.values.dialects import Dialect
 
 __all__ = ["LimitParams", "SourceParams"]
@@ -42,6 +43,9 @@ Format = Annotated[
 
 class SourceParams(Params):
     """One source of documents. In a recipe, an element of `sources`."""
+
+    # Fields that may hold the text where a recipe names none and the default of `text_field` is not there.
+    TEXT_FIELDS: ClassVar[Mapping[str, str]] = USUAL_TEXT_FIELDS
 
     name: str
     """name in the funnel and in provenance: up to 64 lower-case letters, digits, `_` `.` `-`"""
@@ -90,7 +94,8 @@ class SourceParams(Params):
     """the readable part of the last page of a truncated archive (plain, gzip, Zstandard) becomes a document with meta
     `truncated`; the missing part stays a dead letter"""
     text_field: Annotated[str, Field(min_length=1)] = "text"
-    """field that holds the text; `a.b` is field b of object a, unless there is a field `a.b`"""
+    """field that holds the text; `a.b` is field b of object a, unless there is a field `a.b`. Not given, and no field
+    of the default's name there: the one field of a [usual name](sources/fields.md#text-fields) that holds text"""
     url_field: str = "url"
     """field that holds the address, or a template of several fields such as `"{repo}@{commit}/{path}"`; a missing field
     means no address"""

@@ -93,7 +93,9 @@ class Reader:
     ones of the stage `read`. libraries: distributions whose version decides the result. check: called as check(task)
     before a run; returns a line about what would be misread, "" for nothing. explain: called as explain(task, source)
     where the first records hold no document; returns a line about why, "" where it does not know. NO_DOCUMENT in it
-    stands for what was found instead (explain.py).
+    stands for what was found instead (explain.py). names: called as names(task, source, limits); returns the names of
+    the fields of the first records, in order, none where they cannot be read. Without it the text is never looked for
+    under another name than `text_field`.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Reader:
     libraries: tuple[str, ...] = ()
     check: Callable[[ReadTask], str] | None = None
     explain: Callable[[ReadTask, ByteSource], str] | None = None
+    names: Callable[[ReadTask, ByteSource, LimitParams], Iterable[str]] | None = None
     module: str = field(default="", compare=False)  # "module:NAME" of a user's own
 
     def __post_init__(self) -> None:

@@ -36,6 +36,7 @@ NOT_THERE = {
     "acquire git": ("no.yaml --output out", ExitCode.FAILED),
     "acquire commoncrawl": ("--snapshot no --files 1 --output out", ExitCode.USAGE),
     "doctor": ("no.yaml", ExitCode.FAILED),
+    "init": ("no --output out.yaml", ExitCode.USAGE),
     "completion": ("bash no", ExitCode.USAGE),
     "stages": ("no", ExitCode.USAGE),
     "export": ("no --format jsonl --output out", ExitCode.USAGE),

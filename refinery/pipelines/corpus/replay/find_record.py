@@ -8,6 +8,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read.sources import plan_sources, read_task
+from refinery.transforms.read.text_fields import settle_tasks
 
 STDIN = "-"
 
@@ -40,7 +41,8 @@ def from_sources(recipe: Recipe, url: str, origin: str) -> RawDocument:
 
 def search(recipe: Recipe, url: str) -> RawDocument | Skipped | Damaged:
     """The first record with this URL. Raises ValueError where there is none."""
-    tasks = plan_sources(recipe.sources, notes=recipe.notes())
+    planned = plan_sources(recipe.sources, notes=recipe.notes())
+    tasks = settle_tasks(recipe.sources, planned, recipe.limits)
     for task in tasks:
         for record in read_task(task, recipe.limits):
             if getattr(record, "url", "") == url:

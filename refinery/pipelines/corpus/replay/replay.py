@@ -17,6 +17,7 @@ from refinery.transforms.read.find_files import find_file
 from refinery.transforms.read.plan import ReadTask, plan_sources, whole_file
 from refinery.transforms.read.remote.files import Found
 from refinery.transforms.read.sources import READ
+from refinery.transforms.read.text_fields import settle_tasks
 
 LARGEST = 2**62  # of an offset
 
@@ -112,7 +113,7 @@ class Replayer:
     def _task(self, path: str, source: str) -> ReadTask:
         if self.inputs is None:
             planned = plan_sources(self.recipe.sources, LARGEST, self.recipe.notes())
-            for task in planned:
+            for task in settle_tasks(self.recipe.sources, planned, self.recipe.limits):
                 if task.path == path and source in ("", task.source):
                     return replace(task, cap=None)
             raise NoReplay(f"{path!r:.300} is not an input file of the recipe; `refinery trace` prints origins")
@@ -125,7 +126,8 @@ class Replayer:
         params = {each.name: each for each in self.recipe.sources}.get(str(listed[0]["source"]))
         if params is None:
             raise NoReplay(f"{path!r:.300}: the recipe has no source {listed[0]['source']!r:.80}; give the run's own")
-        return whole_file(params, unchanged(listed[0]), notes=self.recipe.notes())
+        whole = whole_file(params, unchanged(listed[0]), notes=self.recipe.notes())
+        return settle_tasks([params], [whole], self.recipe.limits)[0]
 
 
 def without_quotes(decision: Decision) -> Decision:

@@ -14,6 +14,7 @@ from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.plan import plan_sources
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask
+from refinery.transforms.read.text_fields import choose_text_fields, field_line, with_text_fields
 from refinery.transforms.tokenize.encode import check_tokenizer
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ def sources(recipe: Recipe, cut_off: Sequence[str], tasks: list[ReadTask]) -> It
             yield warning(check, f"not checked: {CUT_OFF}")
             continue
         try:
-            planned, wrong = patient(paths, lambda source=source: look_into(recipe, source))  # type: ignore[misc]
+            planned, wrong, found = patient(paths, lambda source=source: look_into(recipe, source))  # type: ignore[misc]
         except (ValueError, OSError) as error:
             yield problem(check, said(error, "correct `paths`, or give the files with --input"))
             continue
@@ -86,7 +87,7 @@ def sources(recipe: Recipe, cut_off: Sequence[str], tasks: list[ReadTask]) -> It
         if source.name in wrong:
             yield problem(check, said(wrong[source.name], "correct the source, or skip it with `enabled: off`"))
         else:
-            yield ok(check, f"{files}; the first hold documents")
+            yield ok(check, "; ".join([f"{files}; the first hold documents", *map(field_line, found.values())]))
 
 
 def settings(recipe: Recipe, tasks: Sequence[ReadTask]) -> Iterator[Finding]:
@@ -94,10 +95,13 @@ def settings(recipe: Recipe, tasks: Sequence[ReadTask]) -> Iterator[Finding]:
     yield from (warning("recipe", f"{line}; leave it out") for line in idle_settings(recipe, tasks))
 
 
-def look_into(recipe: Recipe, source: SourceParams) -> tuple[list[ReadTask], dict[str, str]]:
-    """What a source is to be read by, and what is wrong with its first files."""
+def look_into(recipe: Recipe, source: SourceParams) -> tuple[list[ReadTask], dict[str, str], dict[str, str]]:
+    """What a source is to be read by, what is wrong with its first files, and the field of its text where that is
+    found."""
     planned = plan_sources([source], notes=recipe.notes())
-    return planned, probe_sources(planned, recipe.limits)
+    found = choose_text_fields([source], planned, recipe.limits)
+    tasks = with_text_fields(planned, found)
+    return tasks, probe_sources(tasks, recipe.limits), found
 
 
 def is_cut_off(paths: Iterable[str], cut_off: Sequence[str]) -> bool:

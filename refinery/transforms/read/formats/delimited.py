@@ -117,6 +117,15 @@ def explain_delimited(task: ReadTask, source: ByteSource) -> str:
     return f"{about_text_field(task)} is not in the header, which has {listed(header)}{between}{near}"
 
 
+def names_in_header(task: ReadTask, source: ByteSource, limits: LimitParams) -> Sequence[str]:
+    """The columns of the header; none of one with a column twice, which no row can be read by."""
+    head, delimiter = first_bytes(source), DELIMITERS[task.format]
+    is_cut = len(head) >= HEAD
+    rows = first_rows(head, settle_dialect(head, task.dialect, delimiter, is_cut), delimiter, is_cut)
+    header = next((row for row, _ in rows if row), [])
+    return header if len(set(header)) == len(header) else ()
+
+
 def other_dialect(task: ReadTask) -> str:
     """That the file's first rows are all rows if they are read in another dialect, and not in that of such files."""
     if task.dialect != "auto":
@@ -161,6 +170,7 @@ _declared = partial(
     libraries=COMPRESSION_LIBRARIES,
     check=other_dialect,
     explain=explain_delimited,
+    names=names_in_header,
 )
 CSV = _declared(name="csv", title="a CSV file", endings=(".csv",))
 TSV = _declared(name="tsv", title="a TSV file", endings=(".tsv",))

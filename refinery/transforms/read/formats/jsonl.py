@@ -11,11 +11,12 @@ import orjson
 
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.read.byte_source import ByteSource
+from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.explain import (
     CARRIAGE_RETURNS,
     HEAD,
     NO_DOCUMENT,
+    RECORDS,
     about_text_field,
     explain_other,
     first_bytes,
@@ -188,6 +189,23 @@ def explain_json(task: ReadTask, source: ByteSource) -> str:
     return explain_other(task, source)
 
 
+def names_in_json(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[str]:
+    """The fields of the first objects: of those in the first MiB, or of the first one where it is longer."""
+    stream, data, has_line = MemberStream(source), bytearray(), False
+    while len(data) < HEAD or not (has_line or len(data) > limits.max_decompressed_bytes):
+        if not (piece := stream.read()):
+            break
+        has_line = has_line or b"\n" in piece
+        data += piece
+    *lines, last = bytes(data).removeprefix(BOM).split(b"\n", RECORDS)
+    found: dict[str, None] = {}
+    for line in [*lines, last]:  # the last one is often cut off, and then no JSON
+        fits = parsed_bytes(line) <= max(PARSED * limits.max_decompressed_bytes, PARSED_LEAST)
+        record = parse_json(line) if fits and line.strip() else None
+        found |= dict.fromkeys(record) if isinstance(record, dict) else {}
+    return iter(found)
+
+
 def _json_problem(line: bytes) -> str:
     """What Python's reader says of a line that is not JSON, and where."""
     try:
@@ -214,4 +232,5 @@ JSONL = Reader(
     fields=NAMED,
     libraries=("orjson", *COMPRESSION_LIBRARIES),
     explain=explain_json,
+    names=names_in_json,
 )

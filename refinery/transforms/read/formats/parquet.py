@@ -315,6 +315,18 @@ def explain_parquet(task: ReadTask, source: ByteSource) -> str:
     )
 
 
+def names_in_schema(task: ReadTask, source: ByteSource, limits: LimitParams) -> list[str]:
+    """The columns; none of a file that cannot be read. Raises OSError where the storage fails."""
+    file = HeldRanges(source.file) if is_remote(task.path) else source.file
+    try:
+        if isinstance(file, HeldRanges):
+            hold_footer(file, task.size)
+        return list(pq.ParquetFile(file).schema_arrow.names)
+    except ARROW_ERRORS:
+        source.file.check()
+        return []
+
+
 def _values(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
@@ -355,6 +367,7 @@ PARQUET = Reader(
     named_fields=True,
     fields=NAMED,
     explain=explain_parquet,
+    names=names_in_schema,
 )
 DOCUMENTS = Reader(
     name="documents",
