@@ -1,7 +1,7 @@
 """The pages of `refinery browse` as an ASGI application: routes, threads that do the work, bounds on each request."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -14,25 +14,15 @@ from starlette.routing import Route
 
 from refinery.pipelines.corpus.browse.guard.middleware import MOST_BODY, Guard
 from refinery.pipelines.corpus.browse.guard.session import OPEN, Session
-from refinery.pipelines.corpus.browse.pages.clusters import cluster_page, clusters_page
-from refinery.pipelines.corpus.browse.pages.differences import differences_page
-from refinery.pipelines.corpus.browse.pages.document import document_page
 from refinery.pipelines.corpus.browse.pages.frame import Frame, Run, alert, note, page, static_files
-from refinery.pipelines.corpus.browse.pages.hosts import hosts_page
-from refinery.pipelines.corpus.browse.pages.judgements import judgements_page, new_judgement
-from refinery.pipelines.corpus.browse.pages.lists import documents_page
 from refinery.pipelines.corpus.browse.pages.overview import overview
-from refinery.pipelines.corpus.browse.pages.search import search_page
-from refinery.pipelines.corpus.browse.pages.thresholds import threshold_page, thresholds_page
+from refinery.pipelines.corpus.browse.pages.visit import PAGES, Visit, load
 from refinery.pipelines.corpus.browse.reading.judgements import Judgements
-from refinery.pipelines.corpus.browse.reading.looked_at import Busy, LookedAt, NotFinished, Opened
+from refinery.pipelines.corpus.browse.reading.looked_at import Busy, LookedAt, NotFinished
 
 THREADS = 4  # that read and judge
 SECONDS = 30.0  # that a request waits for them
 MOST_FIELDS = 20  # of a form or a query
-
-Query = Mapping[str, str]
-OfRun = Callable[[Frame, LookedAt, Opened, Query], str]
 
 
 @dataclass(frozen=True)
@@ -48,19 +38,6 @@ class Browser:
         """Of a page about a run, or about none."""
         known = [named(each) for each in self.runs]
         return Frame(self.session.base, self.session.csrf, known, None if run is None else named(run))
-
-    def of_runs(self) -> dict[str, OfRun]:
-        """Path below a run -> the page of a finished one."""
-        return {
-            "search": lambda frame, run, opened, query: search_page(frame, opened, query, self.sample),
-            "documents": lambda frame, run, opened, query: documents_page(frame, opened, query),
-            "document": document_page,
-            "clusters": lambda frame, run, opened, query: clusters_page(frame, opened, query),
-            "cluster": cluster_page,
-            "hosts": lambda frame, run, opened, query: hosts_page(frame, opened),
-            "thresholds": lambda frame, run, opened, query: thresholds_page(frame, run, opened),
-            "threshold": lambda frame, run, opened, query: threshold_page(frame, run, opened, query, self.sample),
-        }
 
 
 def named(run: LookedAt) -> Run:
@@ -111,16 +88,15 @@ def make_app(browser: Browser) -> Guard:
             return PlainTextResponse("no such file\n", 404)
         return Response(found[1], headers={"content-type": found[0]})
 
-    def of_run(make: OfRun | None) -> Callable[[Request], object]:
+    def of_run(name: str) -> Callable[[Request], object]:
         async def handle(request: Request) -> Response:
             run = run_of(browser, request)
             query = fields(request.url.query)
 
             def answer() -> Response:
-                if make is None:
+                if not name:
                     return HTMLResponse(overview(browser.frame(run), run))
-                opened = run.finished
-                return HTMLResponse(make(browser.frame(run), run, opened, query))
+                return HTMLResponse(load(name)(Visit(browser.frame(run), run, run.finished, query, browser.sample)))
 
             return await work(answer, lambda: browser.frame(run))
 
@@ -132,12 +108,16 @@ def make_app(browser: Browser) -> Guard:
             return PlainTextResponse("The form is none of this session's. Load its page again.\n", 403)
 
         def answer() -> Response:
+            from refinery.pipelines.corpus.browse.pages.judgements import new_judgement
+
             browser.judgements.add(new_judgement(run, run.finished, form))
             return RedirectResponse(f"{base}/judgements", 303)
 
         return await work(answer, lambda: browser.frame(run))
 
     async def judgements(request: Request) -> Response:
+        from refinery.pipelines.corpus.browse.pages.judgements import judgements_page
+
         return await work(lambda: HTMLResponse(judgements_page(browser.frame(), browser.judgements)), browser.frame)
 
     async def export(request: Request) -> Response:
@@ -148,13 +128,14 @@ def make_app(browser: Browser) -> Guard:
         return await work(lambda: Response(browser.judgements.export(), headers=told), browser.frame)
 
     async def differences(request: Request) -> Response:
+        from refinery.pipelines.corpus.browse.pages.differences import differences_page
+
         frame, (a, b) = browser.frame(), browser.runs
         return await work(lambda: HTMLResponse(differences_page(frame, a, b, browser.sample)), browser.frame)
 
     async def nothing(request: Request, error: Exception) -> Response:
         return PlainTextResponse("There is no such page.\n", 404)
 
-    pages = {"": None, **browser.of_runs()}
     routes = [
         Route(f"{base}/{OPEN}", open_session),
         Route(f"{base}/", start),
@@ -162,7 +143,7 @@ def make_app(browser: Browser) -> Guard:
         Route(f"{base}/judgements", judgements),
         Route(f"{base}/judgements.jsonl", export),
         *([Route(f"{base}/differences", differences)] if len(browser.runs) > 1 else ()),
-        *(Route(f"{base}/{run.label}/{path}", of_run(make)) for run in browser.runs for path, make in pages.items()),
+        *(Route(f"{base}/{run.label}/{name}", of_run(name)) for run in browser.runs for name in ("", *PAGES)),
         *(Route(f"{base}/{run.label}/judge", judge, methods=["POST"]) for run in browser.runs),
     ]
     return Guard(Starlette(routes=routes, exception_handlers={404: nothing}), browser.session)

@@ -1,28 +1,29 @@
 """Near-duplicates: removed documents in pages, and one cluster with the differences of a removed and the kept one."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 
 from refinery.pipelines.corpus.browse.pages.frame import Frame, alert, note, page, section, table
 from refinery.pipelines.corpus.browse.pages.lists import documents_page
 from refinery.pipelines.corpus.browse.pages.texts import NOT_ALIGNED, side_by_side
+from refinery.pipelines.corpus.browse.pages.visit import Visit
 from refinery.pipelines.corpus.browse.reading.clusters import Cluster, Member, Pair, cluster_of, compare_pair
 from refinery.pipelines.corpus.browse.reading.deadline import Deadline
-from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt, Opened
 from refinery.pipelines.reports.pages.markup import Html
 
 
-def clusters_page(frame: Frame, opened: Opened, query: Mapping[str, str]) -> str:
+def clusters_page(visit: Visit) -> str:
     """Removed documents; each row links to its cluster."""
-    return documents_page(frame, opened, {"reason": "near-duplicate", **query, "in": "removed"})
+    return documents_page(replace(visit, query={"reason": "near-duplicate", **visit.query, "in": "removed"}))
 
 
-def cluster_page(frame: Frame, run: LookedAt, opened: Opened, query: Mapping[str, str]) -> str:
+def cluster_page(visit: Visit) -> str:
     """One cluster. query: `id` of the kept document, `removed`: origin of the one that is compared with it. Raises
     ValueError, Busy."""
+    frame, opened, query = visit.frame, visit.opened, visit.query
     cluster = cluster_of(opened, query.get("id", ""), Deadline())
     chosen = next((each for each in cluster.members if each.doc.origin == query.get("removed")), None)
     chosen = chosen or (cluster.members[0] if cluster.members else None)
-    pair = compare_pair(run, opened, cluster.kept, chosen) if chosen and cluster.kept else None
+    pair = compare_pair(visit.run, opened, cluster.kept, chosen) if chosen and cluster.kept else None
     return page(
         frame,
         "Cluster",

@@ -1,10 +1,9 @@
 """Two runs: documents whose fate differs, by what became of them on the other side."""
 
-from refinery.pipelines.corpus.browse.pages.frame import Frame, note, page, section, table
+from refinery.pipelines.corpus.browse.pages.frame import Frame, count, note, page, section, table
 from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt
 from refinery.pipelines.corpus.browse.reading.two_runs import Fate, two_runs
 from refinery.pipelines.reports.pages.markup import Html, el, prose
-from refinery.pipelines.reports.run.words import count
 
 
 def differences_page(frame: Frame, a: LookedAt, b: LookedAt, sample: int) -> str:

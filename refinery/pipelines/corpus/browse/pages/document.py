@@ -17,11 +17,12 @@ from refinery.pipelines.corpus.browse.pages.frame import (
 )
 from refinery.pipelines.corpus.browse.pages.outcome import outcome_of
 from refinery.pipelines.corpus.browse.pages.texts import NOT_ALIGNED, side_by_side
+from refinery.pipelines.corpus.browse.pages.visit import Visit
 from refinery.pipelines.corpus.browse.reading.differences import differences
 from refinery.pipelines.corpus.browse.reading.find import doc_of, end_of, find
 from refinery.pipelines.corpus.browse.reading.judgements import MOST_NOTE, VERDICTS
-from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt, Opened
-from refinery.pipelines.corpus.browse.reading.stages import Judged, judge_document
+from refinery.pipelines.corpus.browse.reading.looked_at import Opened
+from refinery.pipelines.corpus.browse.reading.stages import LOST, Judged, judge_document
 from refinery.pipelines.corpus.browse.reading.withheld import WITHDRAWN
 from refinery.pipelines.corpus.replay.measured_rules import Reading
 from refinery.pipelines.corpus.trace.answers import Answer, Doc, Kept, Missing, Query, Rejected, Removed, Replayed
@@ -43,23 +44,24 @@ def named_query(query: Mapping[str, str]) -> tuple[Query, str]:
 def find_one(opened: Opened, query: Mapping[str, str]) -> tuple[list[Answer], int]:
     """What became of the named document, and how many are not shown."""
     asked, source = named_query(query)
-    found = find(opened, asked, source)
+    found = find(opened, asked, source, query.get("origin", ""))
     answers: list[Answer] = [each for each in found.answers if not isinstance(each, Missing)]
     if not answers and not found.withheld and asked.field == "origin":  # listed nowhere: its record may still be read
         answers = [Replayed(Doc(origin=asked.value, source=source))]
     return answers, found.withheld
 
 
-def document_page(frame: Frame, run: LookedAt, opened: Opened, query: Mapping[str, str]) -> str:
+def document_page(visit: Visit) -> str:
     """The page: of one document, or a list where several are named so."""
-    answers, withheld = find_one(opened, query)
+    frame = visit.frame
+    answers, withheld = find_one(visit.opened, visit.query)
     if not answers:
         said = NOT_SHOWN if withheld else "Nothing was found under this name."
         return page(frame, "Document", note(said))
     if len(answers) > 1 and not isinstance(answers[0], Kept):
         return page(frame, "Documents of this name", _several(frame, answers))
     others = _several(frame, answers[1:]) if len(answers) > 1 else None
-    return _one(frame, run, opened, answers[0], others)
+    return _one(visit, answers[0], others)
 
 
 def _several(frame: Frame, answers: Sequence[Answer]) -> Html:
@@ -67,9 +69,9 @@ def _several(frame: Frame, answers: Sequence[Answer]) -> Html:
     return section("Documents of the same name", table(["document", "source", "what became of it"], rows))
 
 
-def _one(frame: Frame, run: LookedAt, opened: Opened, answer: Answer, others: Html | None) -> str:
-    kept = answer if isinstance(answer, Kept) else None
-    judged = judge_document(run, opened, doc_of(answer), kept)
+def _one(visit: Visit, answer: Answer, others: Html | None) -> str:
+    frame, kept = visit.frame, answer if isinstance(answer, Kept) else None
+    judged = judge_document(visit.run, visit.opened, doc_of(answer), kept)
     lost = judged.last.stage if judged.last and judged.last.outcome == "dropped" else ""
     if kept is None and WITHDRAWN in (lost, getattr(answer, "stage", "")):
         return page(frame, "Document", note(NOT_SHOWN))
@@ -79,8 +81,8 @@ def _one(frame: Frame, run: LookedAt, opened: Opened, answer: Answer, others: Ht
         section("What became of it", _facts(frame, answer, judged), _why(frame, answer, judged)),
         others,
         _judge(frame, answer, judged),
-        _rules(frame, judged),
         _texts(judged),
+        _rules(frame, judged),
         _tokens(judged),
     )
 
@@ -111,11 +113,12 @@ def _why(frame: Frame, answer: Answer, judged: Judged) -> list[object]:
     """Why it was dropped or kept."""
     said: list[object] = []
     said.append(note(el("b", el("bdi", outcome_of(answer)))))
-    if isinstance(answer, Rejected) and answer.found:
+    if isinstance(answer, Rejected) and answer.found and not judged.withheld:
         said.append(note("The stage found: ", el("bdi", answer.found)))
     last = judged.last
-    if last is not None and last.outcome in ("dropped", "dead"):
-        said.append(note(f"Judged again, {last.stage} loses it: ", prose(last.reason), ". ", prose(last.advice or "")))
+    if last is not None and last.outcome in LOST:
+        advice = "" if last.advice == "nothing" else f"If that is too much: {last.advice}." if last.advice else ""
+        said.append(note(f"Judged again, {last.stage} loses it: ", prose(last.reason), ". ", prose(advice)))
         said += [note(f"{name} = {value}") for name, value in (last.limits or {}).items()]
     elif last is not None:
         said.append(

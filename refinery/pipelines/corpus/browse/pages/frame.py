@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from refinery.pipelines.corpus.trace.answers import Doc
+from refinery.pipelines.recipe.quantities.quantity import show
 from refinery.pipelines.reports.pages.markup import Html, el, join, visible
 from refinery.pipelines.reports.pages.page import own_file
 from refinery.pipelines.reports.pages.page import table as table
@@ -57,8 +58,7 @@ class Frame:
         if not (doc.id or doc.origin):
             return el("span", "not shown", class_="withheld")
         named = el("bdi", shortened(doc.url or doc.origin or doc.id)) if text is None else text
-        chosen = {"origin": doc.origin, "source": doc.source} if doc.origin else {"id": doc.id}
-        return self.link(named, "document", **chosen)
+        return self.link(named, "document", id=doc.id, origin=doc.origin, source=doc.source)
 
     def form(self, path: str, *children: object, post: bool = False, **attributes: object) -> Html:
         """A form that is sent to a page about this run. post: whether it changes something; it has the token then."""
@@ -169,6 +169,16 @@ def choice(name: str, options: Sequence[tuple[str, str]], chosen: str) -> Html:
 def entry(name: str, value: object = "", **attributes: Any) -> Html:
     """A line to type in."""
     return el("input", **{"type": "text", "autocomplete": "off", **attributes}, name=name, id=name, value=value)
+
+
+def count(number: int) -> str:
+    """All digits of a whole number."""
+    return f"{number:,}"
+
+
+def share(part: float, whole: float = 1.0) -> str:
+    """A part of a whole; "–" of nothing."""
+    return show(part / whole, "share") if whole else "–"
 
 
 def shortened(text: str, most: int = ADDRESS) -> str:

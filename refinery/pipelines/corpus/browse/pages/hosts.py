@@ -1,19 +1,18 @@
 """Hosts: documents of each before filters and in the corpus, as the run counted them (statistics.json)."""
 
-from refinery.pipelines.corpus.browse.pages.frame import Frame, note, page, section, table
+from refinery.pipelines.corpus.browse.pages.frame import Frame, count, note, page, section, share, table
+from refinery.pipelines.corpus.browse.pages.visit import Visit
 from refinery.pipelines.corpus.browse.reading.listing import HOST
-from refinery.pipelines.corpus.browse.reading.looked_at import Opened
 from refinery.pipelines.published.statistics.published import Host, Hosts, Point
 from refinery.pipelines.recipe.quantities.quantity import show
 from refinery.pipelines.reports.pages.markup import Html, el
-from refinery.pipelines.reports.run.words import count, share
 
 BEFORE, AFTER = ("extracted", "cleaned"), ("published", "final", "deduplicated")
 
 
-def hosts_page(frame: Frame, opened: Opened) -> str:
+def hosts_page(visit: Visit) -> str:
     """The page. Cost: statistics.json."""
-    statistics = opened.corpus.statistics()
+    frame, statistics = visit.frame, visit.opened.corpus.statistics()
     points = statistics.points if statistics else ()
     before, after = (_point(points, names) for names in (BEFORE, AFTER))
     if before is None and after is None:

@@ -3,7 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from refinery.pipelines.corpus.browse.pages.frame import Frame, choice, entry, field, link, note, page, section, table
+from refinery.pipelines.corpus.browse.pages.frame import (
+    Frame,
+    choice,
+    entry,
+    field,
+    link,
+    note,
+    page,
+    section,
+    share,
+    table,
+)
+from refinery.pipelines.corpus.browse.pages.visit import Visit
 from refinery.pipelines.corpus.browse.reading.deadline import Deadline
 from refinery.pipelines.corpus.browse.reading.listing import (
     DEAD,
@@ -27,10 +39,11 @@ FILES = {KEPT: "shards", DROPPED: "files of rejects/", REMOVED: "files of remova
 NO_COLUMNS = ("id", "url", "source", "origin", "token_offset", "sources", "split", "domain", "shard", "document")
 
 
-def documents_page(frame: Frame, opened: Opened, query: Mapping[str, str]) -> str:
+def documents_page(visit: Visit) -> str:
     """The page. query: `in`, `host`, `source`, `stage`, `reason`, `rule`, and where it begins, `from`. Raises
     ValueError for what cannot be."""
-    names = ("host", "source", "stage", "reason", "rule")
+    frame, opened, query = visit.frame, visit.opened, visit.query
+    names = ("url", "host", "source", "stage", "reason", "rule")
     asked = Asked(query.get("in") or KEPT, **{name: query.get(name, "").strip() for name in names})
     found = list_documents(opened.corpus, asked, Position.parse(query.get("from", "")), Deadline())
     said = f"{len(found.rows)} documents, from {found.looked:,} of {found.files:,} {FILES[asked.kind]}"
@@ -56,6 +69,7 @@ def _form(frame: Frame, asked: Asked) -> Html:
         frame.form(
             "documents",
             field("among", "in", choice("in", [(kind, WORDS[kind]) for kind in KINDS], asked.kind)),
+            field("address", "url", entry("url", asked.url, maxlength="4000", spellcheck="false")),
             field("host", "host", entry("host", asked.host, maxlength="253")),
             field("source", "source", entry("source", asked.source, maxlength="200")),
             field("stage", "stage", entry("stage", asked.stage, maxlength="200")),
@@ -74,7 +88,7 @@ def _form(frame: Frame, asked: Asked) -> Html:
 def _listed_share(opened: Opened, kind: str) -> str:
     rejects = opened.corpus.manifest.recipe.get("rejects") or {}
     rate = rejects.get("rate") if isinstance(rejects, dict) else None
-    return f" rejects/ lists {rate:.3g} of the dropped documents." if kind == DROPPED and rate is not None else ""
+    return f" rejects/ lists {share(rate)} of the dropped documents." if kind == DROPPED and rate is not None else ""
 
 
 def _table(frame: Frame, found: Listed) -> Html:

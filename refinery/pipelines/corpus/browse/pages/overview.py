@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from refinery.loader.format.shard_list import as_shards
-from refinery.pipelines.corpus.browse.pages.frame import Frame, alert, note, page, section, table
+from refinery.pipelines.corpus.browse.pages.frame import Frame, alert, count, note, page, section, share, table
+from refinery.pipelines.corpus.browse.reading.funnel import StageSums, stage_sums
 from refinery.pipelines.corpus.browse.reading.listing import DEAD, DROPPED, KEPT, REMOVED
 from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt, Opened
 from refinery.pipelines.recipe.quantities.quantity import show
 from refinery.pipelines.reports.pages.markup import Html, el
-from refinery.pipelines.reports.run.facts import StageCounts, stage_counts
-from refinery.pipelines.reports.run.words import count, share
-from refinery.pipelines.run.inspection.text import describe, headline
 from refinery.pipelines.run.source_table import source_rows, tokens_by_source
 from refinery.transforms.core.safe_text import safe
 
@@ -29,7 +27,7 @@ def overview(frame: Frame, run: LookedAt) -> str:
     totals = manifest.totals
     tokens = f"{totals['tokens']:,} tokens, " if "tokens" in totals else ""
     said = f"{totals['documents']:,} documents, {tokens}{show(totals['bytes'], 'bytes')} of text."
-    stages = stage_counts(manifest.funnel, {})
+    stages = stage_sums(manifest.funnel)
     return page(
         frame,
         manifest.name,
@@ -42,6 +40,8 @@ def overview(frame: Frame, run: LookedAt) -> str:
 
 
 def _in_progress(frame: Frame, run: LookedAt) -> str:
+    from refinery.pipelines.run.inspection.text import describe, headline  # jobs of all runners
+
     found = run.inspection
     phases = [
         [f"{number}. {phase.name}", describe(phase), sum(part["rows"] for part in phase.parts.values())]
@@ -57,12 +57,12 @@ def _in_progress(frame: Frame, run: LookedAt) -> str:
         note(frame.link("Look again", "")),
         section("Progress", table(["phase", "state", "rows written"], phases)) if phases else None,
         section("Inputs", table(["source", "files", "size"], inputs[:LINES])) if inputs else None,
-        _funnel(stage_counts(found.funnel, found.seconds)) if found.funnel else None,
+        _funnel(stage_sums(found.funnel)) if found.funnel else None,
         _sources(frame, found.funnel, {}, linked=False) if found.funnel else None,
     )
 
 
-def _funnel(stages: Sequence[StageCounts]) -> Html:
+def _funnel(stages: Sequence[StageSums]) -> Html:
     first = stages[0].entered if stages else 0
     rows = [
         [
@@ -78,7 +78,7 @@ def _funnel(stages: Sequence[StageCounts]) -> Html:
     return section("Funnel", table(["stage", "entered", "kept", "lost", "of all read", ""], rows), id="funnel")
 
 
-def _bar(stage: StageCounts, first: int) -> Html:
+def _bar(stage: StageSums, first: int) -> Html:
     """Kept and lost as lengths; the numbers are beside it."""
     kept, entered = (100 * min(1.0, each / first) if first else 0.0 for each in (stage.kept, stage.entered))
     parts = [
@@ -88,20 +88,20 @@ def _bar(stage: StageCounts, first: int) -> Html:
     return el("svg", parts, viewBox="0 0 100 8", preserveAspectRatio="none", class_="bar", aria_hidden="true")
 
 
-def _reasons(frame: Frame, opened: Opened, stages: Sequence[StageCounts]) -> Html:
+def _reasons(frame: Frame, opened: Opened, stages: Sequence[StageSums]) -> Html:
     rows = list(_reason_rows(frame, opened, stages))
     rate = (opened.corpus.manifest.recipe.get("rejects") or {}).get("rate")
-    listed = f"rejects/ lists this share of the dropped documents: {rate:g}." if isinstance(rate, float | int) else ""
+    listed = f"rejects/ lists {share(rate)} of the dropped documents." if isinstance(rate, float | int) else ""
     more = note(f"and {len(rows) - REASONS:,} more, in manifest.json") if len(rows) > REASONS else None
     head = ["reason", "stage", "documents", "of those that entered"]
     return section("Reasons", note(listed) if listed else None, table(head, rows[:REASONS]), more, id="reasons")
 
 
-def _reason_rows(frame: Frame, opened: Opened, stages: Sequence[StageCounts]) -> Iterator[list[object]]:
+def _reason_rows(frame: Frame, opened: Opened, stages: Sequence[StageSums]) -> Iterator[list[object]]:
     dedup = {stage.name for stage in opened.corpus.manifest.stages if stage.phase == "dedup"}
     for stage in stages:
         for lost, kind in ((stage.dropped, REMOVED if stage.name in dedup else DROPPED), (stage.dead, DEAD)):
-            for reason, (documents, _) in lost.items():
+            for reason, documents in lost.most_common():
                 named = f"{reason} (failed)" if kind == DEAD else reason
                 query = {"in_": kind, "reason": reason, "stage": "" if kind == REMOVED else stage.name}
                 linked = frame.link(named, "documents", **query)

@@ -1,7 +1,8 @@
 """The search: named documents, a passage letter by letter, or words in a stated sample. Others are lists (lists.py)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from refinery.pipelines.corpus.browse.pages.frame import (
     Frame,
@@ -16,7 +17,8 @@ from refinery.pipelines.corpus.browse.pages.frame import (
 )
 from refinery.pipelines.corpus.browse.pages.lists import documents_page
 from refinery.pipelines.corpus.browse.pages.outcome import outcome_of
-from refinery.pipelines.corpus.browse.reading.find import Found, doc_of, find, find_passage
+from refinery.pipelines.corpus.browse.pages.visit import Visit
+from refinery.pipelines.corpus.browse.reading.find import Found, doc_of, find, find_passage, has_index
 from refinery.pipelines.corpus.browse.reading.looked_at import Opened
 from refinery.pipelines.corpus.browse.reading.samples import search_words
 from refinery.pipelines.corpus.browse.reading.withheld import WITHDRAWN
@@ -41,16 +43,19 @@ WAYS = (
 MOST_QUERY = 4_000  # characters
 
 
-def search_page(frame: Frame, opened: Opened, query: Mapping[str, str], number: int) -> str:
-    """The page. query: `q`, and `by` of WAYS. number: of documents in the sample of words. Raises ValueError."""
+def search_page(visit: Visit) -> str:
+    """The page. query: `q`, and `by` of WAYS. Raises ValueError."""
+    frame, opened, query = visit.frame, visit.opened, visit.query
     text, by = query.get("q", "").strip(), query.get("by", "")
     if len(text) > MOST_QUERY:
         raise ValueError(f"a query of {len(text):,} characters given, up to {MOST_QUERY:,} are allowed")
     if by not in dict(WAYS):
         raise ValueError(f"by: {by!r:.40} given, one of {', '.join(name for name, _ in WAYS if name)} is allowed")
+    if (by or guess(text)) == "url" and not has_index(opened.corpus):
+        return documents_page(replace(visit, query={"url": text}))
     if by in LISTS and text:
-        return documents_page(frame, opened, {**query, by: text, "in": "dropped" if by == "reason" else "kept"})
-    return page(frame, "Search", _form(frame, text, by), _found(frame, opened, text, by or guess(text), number))
+        return documents_page(replace(visit, query={by: text, "in": "dropped" if by == "reason" else "kept"}))
+    return page(frame, "Search", _form(frame, text, by), _found(frame, opened, text, by or guess(text), visit.sample))
 
 
 def guess(text: str) -> str:
@@ -89,7 +94,8 @@ def _found(frame: Frame, opened: Opened, text: str, by: str, number: int) -> Htm
         drawn = f"drawn by hash from {matches.documents:,} kept ones"
         said = f"{len(matches.kept):,} of {matches.sample:,} documents, {drawn}."
         hint = " Search for an exact passage to look beyond the sample."
-        return section("Found in a sample", note(said, hint), _table(frame, matches.kept))
+        rows = _table(frame, matches.kept) if matches.kept else note("None of them has all of these words.")
+        return section("Found in a sample", note(said, hint), rows)
     found: Found = find_passage(opened, text) if by == "passage" else find(opened, Query(by, text))
     withheld = f"{found.withheld} more are not shown: taken down." if found.withheld else None
     return section(

@@ -1,19 +1,19 @@
 """Thresholds: the rules of the run, and what a sample's documents would be if one of them were moved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from refinery.pipelines.corpus.browse.pages.document import number
-from refinery.pipelines.corpus.browse.pages.frame import Frame, entry, field, note, page, section, table
-from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt, Opened
+from refinery.pipelines.corpus.browse.pages.frame import Frame, entry, field, note, page, section, share, table
+from refinery.pipelines.corpus.browse.pages.visit import Visit
 from refinery.pipelines.corpus.browse.reading.what_if import LISTED, Flip, RuleAt, WhatIf, find_rule, rules, what_if
 from refinery.pipelines.reports.pages.markup import Html, el, prose
-from refinery.pipelines.reports.run.words import share
 
 
-def thresholds_page(frame: Frame, run: LookedAt, opened: Opened) -> str:
+def thresholds_page(visit: Visit) -> str:
     """The rules. Raises Busy; ValueError where the recipe cannot be used."""
-    with run.judging():
-        found = rules(opened)
+    frame = visit.frame
+    with visit.run.judging():
+        found = rules(visit.opened)
     rows = [
         [
             frame.link(f"{at.stage.name}.{at.rule.key}", "threshold", **_named(at)),
@@ -30,10 +30,11 @@ def thresholds_page(frame: Frame, run: LookedAt, opened: Opened) -> str:
     )
 
 
-def threshold_page(frame: Frame, run: LookedAt, opened: Opened, query: Mapping[str, str], sample: int) -> str:
+def threshold_page(visit: Visit) -> str:
     """One rule. query: `stage`, `reason`, `key`, the new threshold `to`, a document's `value`. Raises ValueError."""
-    with run.judging():
-        at = find_rule(opened, *(query.get(name, "") for name in ("stage", "reason", "key")))
+    frame, query = visit.frame, visit.query
+    with visit.run.judging():
+        at = find_rule(visit.opened, *(query.get(name, "") for name in ("stage", "reason", "key")))
     to = threshold(query["to"]) if query.get("to") else None
     meaning = next((each.meaning for each in at.stage.reasons if each.name == at.rule.reason), "")
     sign = "at least" if at.rule.is_least else "at most"
@@ -44,7 +45,7 @@ def threshold_page(frame: Frame, run: LookedAt, opened: Opened, query: Mapping[s
         note(prose(meaning), f". Documents must have {sign} {number(at.rule.threshold)}."),
         note(f"The document that you came from has {threshold(value):.6g}.") if value else None,
         _form(frame, at, at.rule.threshold if to is None else to, value),
-        None if to is None else _result(frame, what_if(run, opened, at, to, sample)),
+        None if to is None else _result(frame, what_if(visit.run, visit.opened, at, to, visit.sample)),
     )
 
 
@@ -89,7 +90,7 @@ def _form(frame: Frame, at: RuleAt, to: float, value: str) -> Html:
             el("button", "Judge the sample", type="submit"),
             class_="fields",
         ),
-        note(f"{at.least:.6g} to {at.most:.6g} is allowed; the run has {number(at.rule.threshold)}."),
+        note(f"{at.least:,.6g} to {at.most:,.6g} is allowed; the run has {number(at.rule.threshold)}."),
     )
 
 

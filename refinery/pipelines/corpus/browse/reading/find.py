@@ -1,15 +1,29 @@
 """What became of named documents, and documents that hold a passage: as `refinery trace` finds them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refinery.pipelines.corpus.browse.reading.looked_at import Opened
 from refinery.pipelines.corpus.browse.reading.withheld import taken_down
-from refinery.pipelines.corpus.trace.answers import Answer, Doc, Kept, Missing, Query, Removed, TakenDown
+from refinery.pipelines.corpus.trace.answers import (
+    Answer,
+    Doc,
+    Kept,
+    Missing,
+    Passed,
+    Query,
+    Removed,
+    Replayed,
+    TakenDown,
+)
 from refinery.pipelines.corpus.trace.search_texts import search_texts
 from refinery.pipelines.corpus.trace.trace_documents import trace
+from refinery.pipelines.published.published import PublishedCorpus
 from refinery.pipelines.published.scan import silent
+from refinery.transforms.redaction.redact_address import redact_address
+from refinery.transforms.write.lookup.entries import FOLDER
 
+UNINDEXED = 200  # shards of a corpus of an older version, without an index, that are all looked at for an address
 MOST_TEXT = 64 << 20  # bytes of files that are searched for a passage
 PASSAGE = 2000  # characters
 
@@ -24,12 +38,21 @@ class Found:
     searched: str = ""
 
 
-def find(opened: Opened, query: Query, source: str = "") -> Found:
-    """The documents of an address, id, origin or token. source: only those of it. Raises as `trace`. Cost: that of
-    `trace`; cleaned documents are looked through only below `looked_at.MOST_PARTS`."""
+def find(opened: Opened, query: Query, source: str = "", origin: str = "") -> Found:
+    """The documents of an address, id, origin or token. source, origin: only those of it, if there are any. Raises as
+    `trace`. Cost: that of `trace`; cleaned documents are looked through only below `looked_at.MOST_PARTS`. In a large
+    corpus without an index nothing is known of an origin but that its record may be read again."""
+    if query.field == "origin" and not has_index(opened.corpus):
+        return _shown(opened, [Replayed(Doc(origin=query.value, source=source))])
     answers = [answer for _, answer in trace(opened.corpus.root, [query], opened.work, corpus=opened.corpus).answers]
-    named = [each for each in answers if source in ("", doc_of(each).source)] or answers
-    return _shown(opened, named)
+    for name, wanted in (("source", source), ("origin", origin)):
+        answers = [each for each in answers if wanted in ("", getattr(doc_of(each), name))] or answers
+    return _shown(opened, answers)
+
+
+def has_index(corpus: PublishedCorpus) -> bool:
+    """Whether addresses and origins are found without a pass over very many files."""
+    return bool(corpus.files(FOLDER)) or len(corpus.manifest.shards) <= UNINDEXED
 
 
 def find_passage(opened: Opened, passage: str) -> Found:
@@ -56,7 +79,14 @@ def _shown(opened: Opened, answers: Sequence[Answer]) -> Found:
         for each, doc in zip(answers, docs, strict=True)
         if isinstance(each, Kept) or not (isinstance(each, TakenDown) or {doc.id, doc.origin} & names)
     ]
-    return Found(shown, len(answers) - len(shown))
+    return Found([redacted_address(each) for each in shown], len(answers) - len(shown))
+
+
+def redacted_address(answer: Answer) -> Answer:
+    """The answer, with an address redacted that only the work location has, from before personal data is replaced."""
+    if isinstance(answer, Passed):
+        return replace(answer, doc=replace(answer.doc, url=redact_address(answer.doc.url)))
+    return answer
 
 
 def doc_of(answer: Answer) -> Doc:

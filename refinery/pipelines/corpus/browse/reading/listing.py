@@ -60,9 +60,11 @@ class Listed:
 
 @dataclass(frozen=True)
 class Asked:
-    """What documents are asked for: host, source, stage, reason ("": any), and a rule over columns, of kept ones."""
+    """What documents are asked for: address, host, source, stage, reason ("": any), and of kept ones a rule over
+    columns."""
 
     kind: str = KEPT
+    url: str = ""
     host: str = ""
     source: str = ""
     stage: str = ""
@@ -82,7 +84,7 @@ class Asked:
         mask = np.ones(batch.num_rows, np.bool_)
         names = batch.schema.names
         why = REASONS.get(self.kind, "")
-        for column, value in (("source", self.source), ("stage", self.stage), (why, self.reason)):
+        for column, value in (("url", self.url), ("source", self.source), ("stage", self.stage), (why, self.reason)):
             if value:
                 mask &= equal(batch, column, value) if column in names else np.zeros(batch.num_rows, np.bool_)
         if self.host:

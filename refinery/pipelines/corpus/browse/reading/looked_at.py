@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from threading import Lock, RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.browse.reading.withheld import withheld_stages
 from refinery.pipelines.corpus.show.texts import Texts
 from refinery.pipelines.published.published import PublishedCorpus
-from refinery.pipelines.run.inspection.inspection import Inspection, inspect
+
+if TYPE_CHECKING:
+    from refinery.pipelines.run.inspection.inspection import Inspection
 
 AGE = 5.0  # seconds that what was read of a manifest or of a run in progress is believed
 WAIT = 15.0  # seconds that a request waits for another one that judges documents
@@ -106,8 +108,10 @@ class LookedAt:
         return opened
 
     @property
-    def inspection(self) -> Inspection:
+    def inspection(self) -> "Inspection":
         """Where the run stands, at most a few seconds ago. Cost: its reports, so only of one in progress."""
+        from refinery.pipelines.run.inspection.inspection import inspect  # jobs of all runners
+
         with self._lock:
             if self._inspection is None or time.monotonic() - self._inspection[0] > AGE:
                 self._inspection = time.monotonic(), inspect(self.prefix, self.work)

@@ -89,12 +89,22 @@ def _replayed(opened: Opened, doc: Doc, kept: Kept | None) -> Judged:
     except (ValueError, OSError) as error:  # of models, lists and storage
         return Judged(doc, problem=f"{doc.origin:.300}: {error}")
     known = Doc(doc.id, doc.url or redact_address(record.url), doc.source or source, doc.origin)
-    decisions = (Decision(READ.name, "kept"), *(without_quotes(step.decision) for step in steps))
+    decisions = (Decision(READ.name, "kept"), *(_shown(step.decision, replayer.trial) for step in steps))
     lost = decisions[-1] if decisions[-1].outcome in LOST else None
     if kept is None and lost is not None and lost.stage in opened.withheld:
-        return Judged(known, decisions, withheld=f"{lost.stage} dropped it", differs=recorded.differs)
+        bare = tuple(replace(each, notes=None) for each in decisions)
+        return Judged(known, bare, withheld=f"{lost.stage} dropped it", differs=recorded.differs)
     views = tuple(_views(record, steps, replayer.trial))
     return Judged(known, decisions, views, differs=recorded.differs)
+
+
+def _shown(decision: Decision, trial: Trial) -> Decision:
+    """The decision, with the texts that it noted, a title say, made fit to read."""
+    notes = {
+        name: fit_to_read(Document(b"", value, "", "", "", 0), trial) if isinstance(value, str) else value
+        for name, value in (decision.notes or {}).items()
+    }
+    return replace(without_quotes(decision), notes=notes)
 
 
 def _views(record: RawDocument, steps: Sequence[Step], trial: Trial) -> Iterator[View]:
