@@ -13,7 +13,6 @@ from refinery.pipelines.corpus.browse.guard.session import Session
 from refinery.pipelines.corpus.browse.reading.judgements import Judgements
 from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt
 from tests.pipelines.inputs import run
-from tests.pipelines.small_runs import text_of
 
 PORT = 8000
 KEY = "AKIA" + "Z7QJ4T5LMK3WPX2D"  # the form of a key, of nobody
@@ -28,14 +27,22 @@ KEPT, COPY, NEAR, TOXIC, SHORT, SECRET, GONE, TURNED = (
     f"{URL}?q=\"><script>alert(3)</script>&'",
 )
 RUDE = "scoundrel"
+LOOSE, STRICT = 20, 30  # words that a page must have in the two runs
+
+
+def text_of(number: int, words: int = 40) -> str:
+    """A text that shares nothing with one of another number but its first words."""
+    return " ".join(["some", "words", f"tail{number}", *(f"w{k}x{number}" for k in range(words - 3))])
+
+
 PAGES = {
     **{f"https://a.example/{n}": text_of(n) + f" write to {MAIL}" for n in range(6)},
     COPY: text_of(0) + f" write to {MAIL}",
-    NEAR: text_of(0).replace("word3 ", "other ") + f" write to {MAIL}",
+    NEAR: text_of(0).replace("w20x0", "no") + f" write to {MAIL}",
     TOXIC: text_of(7) + f" {RUDE}" * 9,
-    SHORT: " ".join(text_of(8).split()[:10]) + f" {SCRIPT} {RTL} {CONTROLS} {KEY}",
-    SECRET: " ".join([f"{KEY[:-2]}{n:02}" for n in range(30)] + text_of(9).split()[:9]),
-    GONE: text_of(10),
+    SHORT: text_of(8, 10) + f" {SCRIPT} {RTL} {CONTROLS} {KEY}",
+    SECRET: " ".join([f"{KEY[:-2]}{n:02}" for n in range(30)] + text_of(9, 9).split()),
+    GONE: text_of(10, LOOSE + 4),
     TURNED: text_of(11) + f" {SCRIPT} {RTL} {CONTROLS}",
     "javascript:alert(4)": text_of(12),
 }
@@ -52,16 +59,27 @@ def make_runs(folder: Path, inputs: Path) -> None:
         "sources": [{"name": "s", "paths": [str(folder / "a.jsonl")]}],
         "rejects": {"rate": 1.0, "excerpt_chars": 400},
         "near_dup": {"threshold": 0.5, "bands": 28, "rows": 4},
-        "heuristics": {**rules, "gopher": {"min_words": 20, "stop_words": {}}},
+        "heuristics": {**rules, "gopher": {"min_words": LOOSE, "stop_words": {}}},
         "toxicity": {"words": [RUDE], "max_density": 10.0, "min_hits": 3},
         "secrets": {"action": "redact", "max_secrets": 5},
         "pii": {"action": "redact"},
     }
-    for name, words in (("first", 20), ("second", 27)):
+    for name, words in (("first", LOOSE), ("second", STRICT)):
         recipe["heuristics"]["gopher"]["min_words"] = words
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe))
         run("refine", folder / f"{name}.yaml", "--workers", 0, "--quiet", "--output", folder / name)
-    run("remove", folder / "first", "--url", GONE, "--workers", 0, "--quiet", "--output", folder / "taken")
+    (folder / "gone.txt").write_text(f"{GONE}\n")
+    run(
+        "remove",
+        folder / "first",
+        "--url",
+        folder / "gone.txt",
+        "--workers",
+        0,
+        "--quiet",
+        "--output",
+        folder / "taken",
+    )
 
 
 def browser_of(judgements: Path, *prefixes: object, sample: int = 100, port: int = PORT) -> Browser:

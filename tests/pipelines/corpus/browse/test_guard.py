@@ -126,7 +126,7 @@ def test_bounds_of_a_request(visitor: Visitor) -> None:
     many = {f"f{n}": "x" for n in range(50)} | {"csrf": visitor.session.csrf}
     assert visitor.post("a/judge", many) == 403
     assert visitor.client.get(f"{base}/a/judge").status_code == 405
-    assert visitor.client.post(f"{base}/judgements", headers=own).status_code == 413
+    assert visitor.client.post(f"{base}/judgements", headers=own).status_code == 405
 
 
 # --- what answers forbid --------------------------------------------------------------------------------------------
