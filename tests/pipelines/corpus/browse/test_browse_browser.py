@@ -4,8 +4,10 @@ No page may write to the console, raise an error, break its policy, or ask anoth
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -14,6 +16,7 @@ from tests.pipelines.corpus.browse import hostile as h
 from tests.pipelines.corpus.browse.server import served
 
 PATHS = ("a/", "a/search", "a/documents?in=kept", "a/documents?in=dropped", "a/clusters", "a/hosts", "a/thresholds")
+LINE = 80  # pixels by which controls of one line differ: a box for notes is taller than others
 THRESHOLD = "a/threshold?stage=heuristics&reason=gopher-too-few-words&key=gopher.min_words"
 
 
@@ -64,15 +67,14 @@ def visit(browser: Any, state: tuple[str, Any]) -> Iterator[Any]:
 
 
 def document(url: str) -> str:
-    from urllib.parse import urlencode
-
     return f"a/document?{urlencode({'url': url})}"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_it_can_be_read(visit: Any, tmp_path: Path, scheme: str, width: int) -> None:
-    paths = [*PATHS, f"{THRESHOLD}&to={h.STRICT}", document(h.KEPT), document(h.NEAR), document(h.TURNED), "differences"]
+    documents = map(document, (h.KEPT, h.NEAR, h.TURNED))
+    paths = [*PATHS, f"{THRESHOLD}&to={h.STRICT}", *documents, "differences"]
     page = visit(paths[0], viewport={"width": width, "height": 844}, color_scheme=scheme)
     base = page.url.removesuffix("a/")
     for number, path in enumerate([*paths, "judgements"]):
@@ -92,7 +94,7 @@ def test_landmarks_labels_and_headings(visit: Any) -> None:
         unnamed = """all => all.filter(e => e.type !== "hidden" && !e.labels.length && !e.ariaLabel).map(e => e.name)"""
         assert page.eval_on_selector_all("input, select, textarea", unnamed) == [], path
         levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(e => Number(e.tagName[1]))")
-        assert levels[0] == 1 and all(b <= a + 1 for a, b in zip(levels, levels[1:], strict=False)), path
+        assert levels[0] == 1 and all(b <= a + 1 for a, b in pairwise(levels)), path
         assert page.eval_on_selector_all("th:not([scope])", "all => all.length") == 0
         assert page.evaluate("document.documentElement.lang") == "en"
 
@@ -131,7 +133,7 @@ def test_what_has_focus_is_seen_and_in_order(visit: Any) -> None:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement === document.body || document.activeElement.checkVisibility()")
         tops.append(page.evaluate("document.activeElement.getBoundingClientRect().top + scrollY"))
-    assert tops[1:] == sorted(tops[1:])
+    assert all(later >= top - LINE for top, later in pairwise(tops))
 
 
 def test_the_slider_moves_the_threshold(visit: Any) -> None:
@@ -147,37 +149,39 @@ def test_hostile_documents_run_nothing(visit: Any) -> None:
     for url in (h.TURNED, h.SHORT, "javascript:alert(4)"):
         page = visit(document(url))
         assert page.evaluate("document.querySelectorAll('img, iframe, main script').length") == 0
-        assert url in page.inner_text("main").replace("\\u", "\\u")
+        assert url in page.inner_text("main")
         assert page.evaluate("[...document.links].every(e => e.origin === location.origin)")
     assert "\u202e" not in page.content()
 
 
-def test_the_policy_stops_what_markup_would_do(visit: Any, browser: Any, state: tuple[str, Any]) -> None:
-    """Were a script to get into a page, it would not run, nor would anything be loaded from elsewhere."""
+def test_the_policy_stops_what_markup_would_do(browser: Any, state: tuple[str, Any]) -> None:
+    """Were markup to get into a page, it would neither run nor be loaded from elsewhere."""
     base, stored = state
     context = browser.new_context(storage_state=stored)
     page = context.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    answered: list[str] = []
+    page.on("response", lambda response: answered.append(response.url))
     page.goto(f"{base}/a/")
-    asked.clear()
-    page.evaluate("""() => {
-        const script = document.createElement("script");
-        script.append("window.ran = true");
-        document.body.append(script);
-        const image = document.createElement("img");
-        image.src = "https://evil.example/x.png";
-        document.body.append(image);
-    }""") if False else page.evaluate("""() => {
-        const image = document.createElement("img");
-        image.setAttribute("src", "https://evil.example/x.png");
-        document.body.append(image);
-        const frame = document.createElement("iframe");
-        frame.setAttribute("src", "https://evil.example/");
-        document.body.append(frame);
-    }""")
-    page.wait_for_timeout(200)
-    assert [url for url in asked if "evil" in url] == []
+    refused = """() => new Promise(done => {
+        const seen = [];
+        document.addEventListener("securitypolicyviolation", e => {
+            seen.push(e.effectiveDirective);
+            if (seen.length === 4) done(seen.sort());
+        });
+        for (const [tag, name, value] of [
+            ["img", "src", "https://evil.example/x.png"],
+            ["iframe", "src", "https://evil.example/"],
+            ["p", "style", "color: red"],
+        ]) {
+            const made = document.createElement(tag);
+            made.setAttribute(name, value);
+            document.body.append(made);
+        }
+        try { document.body.insertAdjacentHTML("beforeend", "<b>markup</b>"); } catch { /* it is refused, too */ }
+    })"""
+    expected = ["frame-src", "img-src", "require-trusted-types-for", "style-src-attr"]
+    assert page.evaluate(refused) == expected
+    assert [url for url in answered if not url.startswith(base)] == []
     context.close()
 
 

@@ -50,7 +50,7 @@ def _members(frame: Frame, cluster: Cluster, chosen: Member | None) -> Html:
     return section(
         "Removed in its favour",
         note(read, " There are more." if cluster.more else None),
-        table(["document", "source", "reason", "similarity", ""], rows) if rows else note("None was found."),
+        table(["document", "source", "reason", "similarity", "difference"], rows) if rows else note("None was found."),
     )
 
 

@@ -96,7 +96,7 @@ def _facts(frame: Frame, answer: Answer, judged: Judged) -> Html:
         ("origin", el("bdi", el("code", doc.origin)) if doc.origin else "not known"),
     ]
     if isinstance(answer, Kept):
-        pairs.append(("represents", f"{answer.copies:,} documents of {', '.join(answer.sources)}"))
+        pairs.append(("copies", f"{answer.copies:,}, of {', '.join(answer.sources)}"))
         pairs.append(("length", f"{answer.text_bytes:,} bytes, {answer.token_count:,} tokens"))
         notes = {name: value for name, value in answer.columns.items() if value not in (None, "")}
         pairs += [(name.replace("_", " "), el("bdi", shortened(str(value)))) for name, value in notes.items()]
@@ -191,7 +191,7 @@ def _rules(frame: Frame, judged: Judged) -> Html | None:
         return None
     return section(
         "What rules measured",
-        table(["rule", "measured", "allowed", "so it", ""], rows) if rows else None,
+        table(["rule", "measured", "allowed", "so it", "what if"], rows) if rows else None,
         el("details", el("summary", "What stages noted"), table(["name", "value"], noted)) if noted else None,
         id="rules",
     )

@@ -13,6 +13,7 @@ from refinery.pipelines.reports.pages.page import own_file
 from refinery.pipelines.reports.pages.page import table as table
 
 ADDRESS = 300  # characters of an address or an origin that a list shows
+HINT = "Address, id, origin or words"
 STYLE, SCRIPT, ICON = "browse.css", "browse.js", "icon.svg"
 DRAWN = (  # a funnel
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
@@ -132,8 +133,17 @@ def search_box(frame: Frame) -> Html:
     """The search of the header: an address, an id, an origin or words."""
     return frame.form(
         "search",
-        el("label", "Address, id, origin or words", for_="find"),
-        el("input", type="search", id="find", name="q", autocomplete="off", spellcheck="false", maxlength="2000"),
+        el("label", HINT, for_="find"),
+        el(
+            "input",
+            type="search",
+            id="find",
+            name="q",
+            autocomplete="off",
+            spellcheck="false",
+            maxlength="2000",
+            placeholder=HINT,
+        ),
         el("button", "Search", type="submit"),
         role="search",
         class_="find",

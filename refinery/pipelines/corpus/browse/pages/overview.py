@@ -75,7 +75,7 @@ def _funnel(stages: Sequence[StageSums]) -> Html:
         ]
         for stage in stages
     ]
-    return section("Funnel", table(["stage", "entered", "kept", "lost", "of all read", ""], rows), id="funnel")
+    return section("Funnel", table(["stage", "entered", "kept", "lost", "of all read", "as a bar"], rows), id="funnel")
 
 
 def _bar(stage: StageSums, first: int) -> Html:

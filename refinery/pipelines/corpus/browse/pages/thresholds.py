@@ -60,6 +60,15 @@ def threshold(text: str) -> float:
     return found
 
 
+def plain(value: float) -> float:
+    """A whole number as one.
+
+    >>> plain(134217728.0), plain(0.5)
+    (134217728, 0.5)
+    """
+    return int(value) if value == int(value) else value
+
+
 def _named(at: RuleAt) -> dict[str, str]:
     return {"stage": at.stage.name, "reason": at.rule.reason, "key": at.rule.key}
 
@@ -90,7 +99,9 @@ def _form(frame: Frame, at: RuleAt, to: float, value: str) -> Html:
             el("button", "Judge the sample", type="submit"),
             class_="fields",
         ),
-        note(f"{at.least:,.6g} to {at.most:,.6g} is allowed; the run has {number(at.rule.threshold)}."),
+        note(
+            f"{number(plain(at.least))} to {number(plain(at.most))} is allowed; the run has {number(at.rule.threshold)}."
+        ),
     )
 
 
