@@ -64,6 +64,8 @@ def make_app(browser: Browser) -> Guard:
                 return problem(frame(), 404, str(error))
             except (ValueError, KeyError, OSError) as error:  # FormatError is a ValueError
                 return problem(frame(), 422 if isinstance(error, ValueError) else 502, str(error))
+            except Exception as error:  # noqa: BLE001 - libraries fail in any way over a damaged file: a page says so
+                return problem(frame(), 500, f"{type(error).__name__}: {error}")
 
         future = asyncio.get_running_loop().run_in_executor(pool, guarded)
         try:

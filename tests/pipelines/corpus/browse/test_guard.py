@@ -1,6 +1,7 @@
 """Who is let in: one browser, by a token that works once, from this origin alone; and what each answer forbids."""
 
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -127,6 +128,27 @@ def test_bounds_of_a_request(visitor: Visitor) -> None:
     assert visitor.post("a/judge", many) == 403
     assert visitor.client.get(f"{base}/a/judge").status_code == 405
     assert visitor.client.post(f"{base}/judgements", headers=own).status_code == 405
+
+
+def test_a_page_that_takes_too_long_and_one_that_fails(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = Event()
+
+    def slow(frame: Any, run: Any) -> str:
+        ends.wait(60)
+        return ""
+
+    def fails(frame: Any, run: Any) -> str:
+        raise RuntimeError("<b>no</b>")
+
+    monkeypatch.setattr("refinery.pipelines.corpus.browse.app.overview", slow)
+    monkeypatch.setattr("refinery.pipelines.corpus.browse.app.SECONDS", 0.01)
+    assert statuses(visitor, {}) == 503
+    ends.set()
+    monkeypatch.setattr("refinery.pipelines.corpus.browse.app.SECONDS", 60)
+    monkeypatch.setattr("refinery.pipelines.corpus.browse.app.overview", fails)
+    found = visitor.client.get(f"{visitor.session.base}/a/")
+    assert found.status_code == 500 and "RuntimeError: &lt;b&gt;no&lt;/b&gt;" in found.text
+    assert found.headers["content-security-policy"] == POLICY
 
 
 # --- what answers forbid --------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from refinery.pipelines.corpus.browse.pages.frame import Frame, alert, note, page, section, table
+from refinery.pipelines.corpus.browse.pages.frame import Frame, alert, note, page, section, words
 from refinery.pipelines.corpus.browse.pages.lists import documents_page
 from refinery.pipelines.corpus.browse.pages.texts import NOT_ALIGNED, side_by_side
 from refinery.pipelines.corpus.browse.pages.visit import Visit
@@ -50,7 +50,7 @@ def _members(frame: Frame, cluster: Cluster, chosen: Member | None) -> Html:
     return section(
         "Removed in its favour",
         note(read, " There are more." if cluster.more else None),
-        table(["document", "source", "reason", "similarity", "difference"], rows) if rows else note("None was found."),
+        words(["document", "source", "reason", "similarity", "difference"], rows) if rows else note("None was found."),
     )
 
 

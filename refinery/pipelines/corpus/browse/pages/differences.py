@@ -1,6 +1,6 @@
 """Two runs: documents whose fate differs, by what became of them on the other side."""
 
-from refinery.pipelines.corpus.browse.pages.frame import Frame, count, note, page, section, table
+from refinery.pipelines.corpus.browse.pages.frame import Frame, count, note, page, section, words
 from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt
 from refinery.pipelines.corpus.browse.reading.two_runs import Fate, two_runs
 from refinery.pipelines.reports.pages.markup import Html, el, prose
@@ -23,7 +23,7 @@ def differences_page(frame: Frame, a: LookedAt, b: LookedAt, sample: int) -> str
             prose(" `refinery compare` joins all.") if found.sample else None,
             f" {found.same:,} documents are in both.{changed}",
         ),
-        section("Fates", table(["which", "on the other side", "documents"], rows) if rows else note("None differs.")),
+        section("Fates", words(["which", "on the other side", "documents"], rows) if rows else note("None differs.")),
         [_listed(frame, fate) for fate in found.fates],
     )
 
@@ -42,4 +42,4 @@ def _listed(frame: Frame, fate: Fate) -> Html | None:
         for doc in fate.listed
     ]
     title = f"Only in {fate.label}: {fate.what}"
-    return section(title, table(["document", "source", "the other run"], rows))
+    return section(title, words(["document", "source", "the other run"], rows))

@@ -14,6 +14,7 @@ from refinery.pipelines.corpus.browse.pages.frame import (
     section,
     shortened,
     table,
+    words,
 )
 from refinery.pipelines.corpus.browse.pages.outcome import outcome_of
 from refinery.pipelines.corpus.browse.pages.texts import NOT_ALIGNED, side_by_side
@@ -66,7 +67,7 @@ def document_page(visit: Visit) -> str:
 
 def _several(frame: Frame, answers: Sequence[Answer]) -> Html:
     rows = [[frame.document(doc_of(each)), doc_of(each).source, outcome_of(each)] for each in answers[:LISTED]]
-    return section("Documents of the same name", table(["document", "source", "what became of it"], rows))
+    return section("Documents of the same name", words(["document", "source", "what became of it"], rows))
 
 
 def _one(visit: Visit, answer: Answer, others: Html | None) -> str:

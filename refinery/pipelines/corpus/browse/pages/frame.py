@@ -181,6 +181,11 @@ def entry(name: str, value: object = "", **attributes: Any) -> Html:
     return el("input", **{"type": "text", "autocomplete": "off", **attributes}, name=name, id=name, value=value)
 
 
+def words(head: Sequence[object], rows: Sequence[Sequence[object]]) -> Html:
+    """A table of words: its cells begin on the left."""
+    return el("div", table(head, rows), class_="words")
+
+
 def count(number: int) -> str:
     """All digits of a whole number."""
     return f"{number:,}"

@@ -1,7 +1,7 @@
 """Judgements: what was judged so far, and the file to tune on."""
 
 from refinery.pipelines.corpus.browse.pages.document import find_one, measured_rows
-from refinery.pipelines.corpus.browse.pages.frame import Frame, Run, link, note, page, section, shortened, table
+from refinery.pipelines.corpus.browse.pages.frame import Frame, Run, link, note, page, section, shortened, words
 from refinery.pipelines.corpus.browse.pages.outcome import outcome_of
 from refinery.pipelines.corpus.browse.reading.find import doc_of
 from refinery.pipelines.corpus.browse.reading.judgements import VERDICTS, Judgement, Judgements
@@ -34,7 +34,7 @@ def judgements_page(frame: Frame, judgements: Judgements) -> str:
         note(link("Export as JSONL", frame.href("judgements.jsonl"), download="judgements.jsonl")) if rows else None,
         section(
             "So far",
-            table(["document", "judgement", "note", "the run", "when"], rows) if rows else note("None yet."),
+            words(["document", "judgement", "note", "the run", "when"], rows) if rows else note("None yet."),
             more,
         ),
     )

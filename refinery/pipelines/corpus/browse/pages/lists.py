@@ -14,6 +14,7 @@ from refinery.pipelines.corpus.browse.pages.frame import (
     section,
     share,
     table,
+    words,
 )
 from refinery.pipelines.corpus.browse.pages.visit import Visit
 from refinery.pipelines.corpus.browse.reading.deadline import Deadline
@@ -96,7 +97,8 @@ def _table(frame: Frame, found: Listed) -> Html:
         return note("No document here.")
     columns = [] if found.kind != KEPT else [name for name in found.rows[0] if name not in NO_COLUMNS][:6]
     head = ["document", "source", *(["why"] if found.kind != KEPT else []), *columns]
-    return table(head, [_row(frame, found.kind, row, columns) for row in found.rows])
+    make = table if found.kind == KEPT else words
+    return make(head, [_row(frame, found.kind, row, columns) for row in found.rows])
 
 
 def _row(frame: Frame, kind: str, row: Mapping[str, Any], columns: list[str]) -> list[object]:

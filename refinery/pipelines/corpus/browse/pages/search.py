@@ -13,7 +13,7 @@ from refinery.pipelines.corpus.browse.pages.frame import (
     page,
     section,
     shortened,
-    table,
+    words,
 )
 from refinery.pipelines.corpus.browse.pages.lists import documents_page
 from refinery.pipelines.corpus.browse.pages.outcome import outcome_of
@@ -118,4 +118,4 @@ def _table(frame: Frame, answers: Sequence[Answer]) -> Html:
         rows.append([frame.document(doc), shortened(doc.source), el("bdi", outcome_of(answer))])
     if not rows:
         return note("Nothing was found. It was never read, or what lost it is listed nowhere.")
-    return table(["document", "source", "what became of it"], rows)
+    return words(["document", "source", "what became of it"], rows)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from refinery.pipelines.corpus.browse.pages.document import number
-from refinery.pipelines.corpus.browse.pages.frame import Frame, entry, field, note, page, section, share, table
+from refinery.pipelines.corpus.browse.pages.frame import Frame, entry, field, note, page, section, share, table, words
 from refinery.pipelines.corpus.browse.pages.visit import Visit
 from refinery.pipelines.corpus.browse.reading.what_if import LISTED, Flip, RuleAt, WhatIf, find_rule, rules, what_if
 from refinery.pipelines.reports.pages.markup import Html, el, prose
@@ -100,7 +100,8 @@ def _form(frame: Frame, at: RuleAt, to: float, value: str) -> Html:
             class_="fields",
         ),
         note(
-            f"{number(plain(at.least))} to {number(plain(at.most))} is allowed; the run has {number(at.rule.threshold)}."
+            f"{number(plain(at.least))} to {number(plain(at.most))} is allowed, ",
+            f"{number(at.rule.threshold)} is set.",
         ),
     )
 
@@ -144,4 +145,4 @@ def _flips(frame: Frame, title: str, flips: Sequence[Flip]) -> list[object]:
         [frame.document(each.doc), each.doc.source, number(each.value), el("bdi", each.then)] for each in flips[:LISTED]
     ]
     more = note(f"and {len(flips) - LISTED:,} more") if len(flips) > LISTED else None
-    return [el("h3", title), table(["document", "source", "measured", "then"], rows), more]
+    return [el("h3", title), words(["document", "source", "measured", "then"], rows), more]

@@ -110,6 +110,8 @@ def what_if(run: LookedAt, opened: Opened, at: RuleAt, to: float, number: int) -
     with run.judging():
         key = "sample", at.stage.name, at.rule.reason, number
         if key not in opened.memory:
+            for other in [each for each in opened.memory if each[0] == "sample"]:
+                del opened.memory[other]  # one sample of records is held at a time
             opened.memory[key] = _sample(opened, at, number)
         held, listed, unread = opened.memory[key]
         return _judged(opened, at, value, held, listed, unread)
