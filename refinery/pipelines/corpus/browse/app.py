@@ -55,17 +55,23 @@ def make_app(browser: Browser) -> Guard:
     async def work(make: Callable[[], Response], frame: Callable[[], Frame]) -> Response:
         """What `make` answers in one of the threads, within the time of a request; its errors as pages."""
 
+        def told(status: int, said: str) -> Response:
+            try:
+                return problem(frame(), status, said)
+            except Exception:  # noqa: BLE001 - of a run that can no longer be opened: then there is no frame either
+                return PlainTextResponse(f"{said[:2000]}\n", status)
+
         def guarded() -> Response:
             try:
                 return make()
             except Busy as error:
-                return problem(frame(), 503, str(error))
+                return told(503, str(error))
             except NotFinished as error:
-                return problem(frame(), 404, str(error))
-            except (ValueError, KeyError, OSError) as error:  # FormatError is a ValueError
-                return problem(frame(), 422 if isinstance(error, ValueError) else 502, str(error))
+                return told(404, str(error))
+            except ValueError as error:  # FormatError is one
+                return told(422, str(error))
             except Exception as error:  # noqa: BLE001 - libraries fail in any way over a damaged file: a page says so
-                return problem(frame(), 500, f"{type(error).__name__}: {error}")
+                return told(500, f"{type(error).__name__}: {error}")
 
         future = asyncio.get_running_loop().run_in_executor(pool, guarded)
         try:
@@ -132,8 +138,8 @@ def make_app(browser: Browser) -> Guard:
     async def differences(request: Request) -> Response:
         from refinery.pipelines.corpus.browse.pages.differences import differences_page
 
-        frame, (a, b) = browser.frame(), browser.runs
-        return await work(lambda: HTMLResponse(differences_page(frame, a, b, browser.sample)), browser.frame)
+        a, b = browser.runs
+        return await work(lambda: HTMLResponse(differences_page(browser.frame(), a, b, browser.sample)), browser.frame)
 
     async def nothing(request: Request, error: Exception) -> Response:
         return PlainTextResponse("There is no such page.\n", 404)

@@ -50,13 +50,20 @@ PAGES = {
 
 def make_runs(folder: Path, inputs: Path) -> None:
     """`first`, `second` with a stricter rule, and `taken`: the first without the page GONE."""
-    (folder / "a.jsonl").write_text("".join(json.dumps({"text": t, "url": u}) + "\n" for u, t in PAGES.items()))
+    lines = {url: json.dumps({"text": text, "url": url}) + "\n" for url, text in PAGES.items()}
+    copies = (COPY, NEAR)
+    (folder / "s.jsonl").write_text("".join(line for url, line in lines.items() if url not in copies))
+    (folder / "copies.jsonl").write_text("".join(lines[url] for url in copies))
     recipe: dict[str, Any] = yaml.safe_load((inputs / "recipe.yaml").read_text())
     del recipe["toxicity"], recipe["pii"], recipe["secrets"]
     rules = {"basic": False, "repetition": False, "c4": False, "fineweb": False}
     recipe |= {
         "name": "hostile",
-        "sources": [{"name": "s", "paths": [str(folder / "a.jsonl")]}],
+        "sources": [
+            {"name": name, "paths": [str(folder / f"{name}.jsonl")], "domain": "s", "priority": priority}
+            for priority, name in enumerate(("s", "copies"))  # of copies, those of the first are kept
+        ],
+        "failures": {"allow_empty": True},  # all of the copies are duplicates
         "rejects": {"rate": 1.0, "excerpt_chars": 400},
         "near_dup": {"threshold": 0.5, "bands": 28, "rows": 4},
         "heuristics": {**rules, "gopher": {"min_words": LOOSE, "stop_words": {}}},

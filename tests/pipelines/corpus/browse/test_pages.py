@@ -120,6 +120,22 @@ def test_pages_of_a_list_have_every_document_once(tmp_path: Path) -> None:
     assert len(seen) == len(set(seen)) == 140 and pages == 3
 
 
+def test_a_run_that_is_damaged_while_it_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refinery.pipelines.corpus.browse.reading.looked_at.AGE", -1.0)
+    root = build_corpus(tmp_path / "corpus")
+    visitor = Visitor(browser_of(tmp_path / "j.jsonl", root))
+    manifest = root / "manifest.json"
+    whole = manifest.read_bytes()
+    manifest.write_bytes(whole[:-50])
+    for path in ("a/", "a/search", "judgements"):
+        said = visitor.get(path, 422)
+        assert "manifest.json" in said and "Traceback" not in said
+    manifest.write_bytes(whole)
+    outline(visitor.get("a/"), visitor)
+    (root / "rejects" / "part-00000.parquet").write_bytes(b"PAR1 no")
+    assert "rejects/part-00000.parquet" in visitor.get("a/documents", 422, in_="dropped")
+
+
 # --- search ---------------------------------------------------------------------------------------------------------
 
 
@@ -134,6 +150,8 @@ def test_searches_find_what_trace_finds(visitor: Visitor, runs: Path) -> None:
     assert "dropped by heuristics: gopher-too-few-words" in visitor.get("a/search", q=h.SHORT)
     assert "kept: train/s" in visitor.get("a/search", q="train/s/shard-00000-of-00001:1")
     assert "Nothing was found" in visitor.get("a/search", q="https://a.example/no")
+    for reason, url in (("gopher-too-few-words", h.SHORT), ("exact-duplicate", h.COPY)):
+        assert url in visitor.get("a/search", by="reason", q=reason)
 
 
 def test_words_are_looked_for_in_a_stated_sample(visitor: Visitor, runs: Path) -> None:

@@ -37,6 +37,7 @@ from refinery.pipelines.reports.pages.markup import Html, el
 
 WORDS = {KEPT: "kept", DROPPED: "dropped by a rule", REMOVED: "removed as duplicates", DEAD: "failed"}
 FILES = {KEPT: "shards", DROPPED: "files of rejects/", REMOVED: "files of removals/", DEAD: "files of dead_letters/"}
+COLUMNS = 6  # that are shown beside a document
 NO_COLUMNS = ("id", "url", "source", "origin", "token_offset", "sources", "split", "domain", "shard", "document")
 
 
@@ -95,7 +96,9 @@ def _listed_share(opened: Opened, kind: str) -> str:
 def _table(frame: Frame, found: Listed) -> Html:
     if not found.rows:
         return note("No document here.")
-    columns = [] if found.kind != KEPT else [name for name in found.rows[0] if name not in NO_COLUMNS][:6]
+    named = [name for name in found.rows[0] if name not in NO_COLUMNS]
+    filled = [name for name in named if any(row[name] not in (None, "") for row in found.rows)]
+    columns = filled[:COLUMNS] if found.kind == KEPT else []
     head = ["document", "source", *(["why"] if found.kind != KEPT else []), *columns]
     make = table if found.kind == KEPT else words
     return make(head, [_row(frame, found.kind, row, columns) for row in found.rows])

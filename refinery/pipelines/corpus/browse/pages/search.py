@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from refinery.loader.format.removals import REASONS
 from refinery.pipelines.corpus.browse.pages.frame import (
     Frame,
     choice,
@@ -19,6 +20,7 @@ from refinery.pipelines.corpus.browse.pages.lists import documents_page
 from refinery.pipelines.corpus.browse.pages.outcome import outcome_of
 from refinery.pipelines.corpus.browse.pages.visit import Visit
 from refinery.pipelines.corpus.browse.reading.find import Found, doc_of, find, find_passage, has_index
+from refinery.pipelines.corpus.browse.reading.listing import DEAD, DROPPED, KEPT, REMOVED
 from refinery.pipelines.corpus.browse.reading.looked_at import Opened
 from refinery.pipelines.corpus.browse.reading.samples import search_words
 from refinery.pipelines.corpus.browse.reading.withheld import WITHDRAWN
@@ -54,7 +56,7 @@ def search_page(visit: Visit) -> str:
     if (by or guess(text)) == "url" and not has_index(opened.corpus):
         return documents_page(replace(visit, query={"url": text}))
     if by in LISTS and text:
-        return documents_page(replace(visit, query={by: text, "in": "dropped" if by == "reason" else "kept"}))
+        return documents_page(replace(visit, query={by: text, "in": _kind(opened, text) if by == "reason" else KEPT}))
     return page(frame, "Search", _form(frame, text, by), _found(frame, opened, text, by or guess(text), visit.sample))
 
 
@@ -71,6 +73,13 @@ def guess(text: str) -> str:
     if re.search(r"\S@[0-9]{1,19}$", text):
         return "origin"
     return "token" if re.search(r"/\S+:[0-9]{1,18}$", text) and " " not in text else "words"
+
+
+def _kind(opened: Opened, reason: str) -> str:
+    """Where documents with that reason are listed."""
+    if reason in REASONS:
+        return REMOVED
+    return DEAD if any(reason in row["dead"] for row in opened.corpus.manifest.funnel) else DROPPED
 
 
 def _form(frame: Frame, text: str, by: str) -> Html:
