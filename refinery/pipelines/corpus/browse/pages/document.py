@@ -224,8 +224,8 @@ def _texts(judged: Judged) -> Html | None:
     if not views:
         return None
     said = note(
-        "Each text beside the one before it. What differs is marked. Credentials are replaced in all of them, and "
-        "personal data as the recipe says.",
+        "Each text beside the one before it. What differs is marked. In what was read again credentials are replaced, "
+        "and personal data as the recipe says.",
         f" Not fit to be shown: {', '.join(hidden)}." if hidden else None,
     )
     if len(views) == 1:

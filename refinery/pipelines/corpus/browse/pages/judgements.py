@@ -7,6 +7,7 @@ from refinery.pipelines.corpus.browse.reading.find import doc_of
 from refinery.pipelines.corpus.browse.reading.judgements import VERDICTS, Judgement, Judgements
 from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt, Opened
 from refinery.pipelines.corpus.browse.reading.stages import LOST, judge_document
+from refinery.pipelines.corpus.browse.reading.withheld import WITHDRAWN
 from refinery.pipelines.corpus.trace.answers import Doc, Kept
 from refinery.pipelines.reports.pages.markup import el
 
@@ -60,6 +61,8 @@ def new_judgement(run: LookedAt, opened: Opened, form: dict[str, str]) -> Judgem
     answer = answers[0]
     judged = judge_document(run, opened, doc_of(answer), answer if isinstance(answer, Kept) else None)
     doc, last = judged.doc, judged.last
+    if last is not None and last.outcome == "dropped" and last.stage == WITHDRAWN:
+        raise ValueError("no such document is to be judged")
     lost = last is not None and last.outcome in LOST and not isinstance(answer, Kept)
     again = f"{last.stage}: {last.reason.partition(':')[0]}" if last is not None and lost else ""
     return Judgement(

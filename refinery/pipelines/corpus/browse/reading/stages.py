@@ -1,7 +1,8 @@
 """A document stage by stage: what each decided, what its rules measured, and the texts that it was on its way.
 
-Its record is read at its origin once more, and judged as `refinery trace` does. Every text is made fit to read first:
-credentials are replaced whatever the recipe says, and personal data as the recipe says.
+Its record is read at its origin once more, and judged as `refinery trace` does. Every text of that is made fit to read
+first: credentials are replaced whatever the recipe says, and personal data as the recipe says. The published text is
+shown as it was published.
 """
 
 from collections.abc import Iterator, Sequence
