@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from refinery.pipelines.published.published import PublishedCorpus
 if TYPE_CHECKING:
     from refinery.pipelines.run.inspection.inspection import Inspection
 
-AGE = 5.0  # seconds that what was read of a manifest or of a run in progress is believed
+AGE = 5.0  # seconds that what was read of a manifest or of a run in progress is believed; longer, if reading takes long
 WAIT = 15.0  # seconds that a request waits for another one that judges documents
 MOST_PARTS = 4 << 30  # bytes of work/documents below which a search may look through them
 
@@ -76,26 +75,26 @@ class LookedAt:
         self.label, self.prefix, self.work, self.recipe = label, prefix, work, recipe
         self._store = open_store(prefix)
         self._opened: Opened | None = None
-        self._looked = float("-inf")
+        self._looked, self._took = float("-inf"), 0.0  # when the manifest was read, and seconds that it took
         self._inspection: tuple[float, Inspection] | None = None
         self._lock, self._judging = RLock(), Lock()
 
     @property
     def opened(self) -> Opened | None:
         """The corpus as it is now, None while there is none. A takedown makes another version, so the manifest is
-        compared every few seconds. Raises FormatError for a damaged one."""
+        read again every few seconds. Raises FormatError for a damaged one."""
         with self._lock:
-            if time.monotonic() - self._looked > AGE:
+            started = time.monotonic()
+            if started - self._looked > AGE * (1 + self._took):
                 if self._store.size(MANIFEST) is None:
                     self._opened = None
-                elif self._opened is None or self._has_changed(self._opened):
-                    self._opened = Opened(Texts(self.prefix, self.recipe, self.work), {})
+                else:
+                    texts = Texts(self.prefix, self.recipe, self.work)
+                    if self._opened is None or self._opened.corpus.sha256 != texts.corpus.sha256:
+                        self._opened = Opened(texts, {})
                 self._looked = time.monotonic()
+                self._took = self._looked - started
             return self._opened
-
-    def _has_changed(self, opened: Opened) -> bool:
-        data = self._store.read(MANIFEST, 0, opened.corpus.manifest_bytes + 1)
-        return sha256(data).hexdigest() != opened.corpus.sha256
 
     @property
     def finished(self) -> Opened:
