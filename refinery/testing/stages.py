@@ -132,7 +132,7 @@ class StageTests:
             expect([one, one] == both, f"{shown(doc)}: another answer the second time")
 
     def test_another_process_gives_the_same_answers(self, tmp_path: Path) -> None:
-        """After pickling, as workers have it, and with another order of sets (PYTHONHASHSEED)."""
+        """After pickling, as in workers, and with another order of sets (PYTHONHASHSEED)."""
         docs, path = self.documents(), tmp_path / "stage.pickle"
         try:
             path.write_bytes(

@@ -22,9 +22,9 @@ OTHERS = {"py", "yml", "bash"}
 LANGUAGES = {"yaml", "python", "sh", "text", "console"} | OTHERS
 FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# Pages of commands that are generated from the command line's own examples, or only parsed as those are
+# Subjects whose commands are generated from the command line's own examples, or only parsed as those are
 # (tests/pipelines/shell/test_help.py, tests/tools).
-GENERATED = {"commands.md"}
+GENERATED = {"commands"}
 
 # Python that another test runs, or that is a piece: (subject, beginning of the block) -> where, or why not.
 PYTHON_ELSEWHERE = {
@@ -106,6 +106,11 @@ def page_name(path: Path) -> str:
 def in_subject(page: str, subject: str) -> bool:
     """Whether a page is docs/SUBJECT.md, or one of those in docs/SUBJECT/."""
     return page == f"{subject}.md" or page.startswith(f"{subject}/")
+
+
+def is_generated(page: str) -> bool:
+    """Whether a page's commands are those of the command line, which other tests parse."""
+    return any(in_subject(page, subject) for subject in GENERATED)
 
 
 def subject_text(subject: str) -> str:

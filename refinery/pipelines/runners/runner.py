@@ -33,7 +33,7 @@ MIN_WORKERS = "min_num_workers"  # a service option of Dataflow
 
 # Beam flags that cannot apply to a run of several jobs.
 REFUSED = {
-    "--job_name": "job names are computed, so that the same command finds its jobs again",
+    "--job_name": "job names are computed, so the same command finds its jobs again",
     "--template_location": "a template does not run the job",
     "--dry_run": "a job that does not run writes no report for the next one",
 }

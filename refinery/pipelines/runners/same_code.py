@@ -21,7 +21,7 @@ from refinery.pipelines.runners.dataflow.worker_package import package_digest
 
 
 class StaleWorker(RuntimeError):
-    """Workers run other code or other libraries than the launcher of their job."""
+    """Workers run code or libraries that differ from those of the launcher of their job."""
 
 
 def own_state(files: Sequence[str] = ()) -> dict[str, str]:
@@ -79,7 +79,7 @@ class _Compare(beam.DoFn):
 
 @dataclass
 class CheckWorkers(beam.PTransform):
-    """Fail the job within its first minute if its workers run other code or other libraries than its launcher.
+    """Fail the job within its first minute if its workers run code or libraries that differ from its launcher's.
 
     One worker looks: all start from the same image.
     """

@@ -1,7 +1,7 @@
 """What a two-class classifier is worth on texts that it never saw, as numbers, as JSON and as a model card.
 
 Scores are rounded to the 4 digits that the stages judge by; every figure follows from integer counts and from sums in
-one fixed order, so that the same model and texts give the same bytes.
+one fixed order, so the same model and texts give the same bytes.
 """
 
 import math

@@ -133,10 +133,10 @@ def sample_texts(
 
     shares: source -> share of the bytes, summing to 1; sources without one are not read. Without any, sources give what
     they have, as in a run. The proportions hold even where a source has too little: the whole sample is smaller then,
-    and `say` is told why. Exact copies count once. The sample depends on the inputs, the recipe, the seed and the
-    shares alone. Raises RecipeError when nothing is kept of a source that has a share, or of all, and ValueError for a
-    runner whose workers are on other machines. Cost: phase 1 over the whole input, and the budget in memory of every
-    worker.
+    and `say` receives the reason. Exact copies count once. The sample depends on the inputs, the recipe, the seed
+    and the shares alone. Raises RecipeError when nothing is kept of a source that has a share, or of all, and
+    ValueError for a runner whose workers are on other machines. Cost: phase 1 over the whole input, and the budget
+    in memory of every worker.
     """
     if runner.name == "DataflowRunner":  # the sample is returned in a local file
         raise ValueError("--runner: DataflowRunner given, samples are taken on this machine (also of gs:// inputs)")
@@ -190,7 +190,7 @@ def in_proportion(
     if part < 1:
         say(
             f"{scarce} has {sizes[scarce]:,} bytes of the {budgets[scarce]:,} that its share asks for: every source "
-            f"gives {part:.1%} of its own, so that the proportions hold (a smaller share of it allows more)"
+            f"gives {part:.1%} of its own, so the proportions hold (a smaller share of it allows more)"
         )
     kept: dict[str, list[str]] = {}
     for name in shares:

@@ -17,7 +17,7 @@ from refinery.transforms.filter.ngram_model import NgramModel, model_bytes, word
 class TrainPerplexityParams:
     """seed, held_out: share of the texts, by hash, that is measured instead of learned.
 
-    min_word_count: rarer words count as unknown, so that unknown words have a cost of their own. min_trigram_count:
+    min_word_count: rarer words count as unknown, so unknown words have a cost of their own. min_trigram_count:
     rarer trigrams are left to their bigrams, as with lmplz's --prune 0 0 1: half the file, hardly another order.
     """
 

@@ -68,6 +68,6 @@ SOURCE_TEXT = Stage(
     libraries=("resiliparse",),
     reasons=(
         Reason("binary", "a NUL among its characters", "nothing: no source file", "git, buffer_is_binary"),
-        Reason("empty", "no text, or white space only"),
+        Reason("empty", "no text, or only white space"),
     ),
 )

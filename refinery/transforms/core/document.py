@@ -79,7 +79,7 @@ class FailClosed(Exception):
 
 
 def meta_json(meta: Mapping[str, Scalar]) -> bytes:
-    """`meta` as columns of files and batches have it: JSON, keys in order."""
+    """`meta` as in columns of files and batches: JSON, keys in order."""
     return orjson.dumps(dict(meta), option=orjson.OPT_SORT_KEYS)
 
 

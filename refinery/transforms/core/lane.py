@@ -20,9 +20,9 @@ AnyStage = Stage[Any]
 @dataclass(frozen=True, kw_only=True)
 class Lane:
     """name: what a recipe calls it. readers: formats of sources, names of transforms.read.registry.readers(). source:
-    the parameter class of its sources where their fields have other defaults than in `SourceParams`, a subclass of it.
-    fields: texts that its sources keep of their records, and that are columns of the provenance files, too. defaults:
-    sections of the recipe whose defaults are other than those of their parameter class.
+    the parameter class of its sources where the defaults of their fields differ from those of `SourceParams`, a
+    subclass of it. fields: texts that its sources keep of their records, and that are columns of the provenance
+    files, too. defaults: sections of the recipe whose defaults differ from those of their parameter class.
 
     clean: phase 1 from the reader on; `parts` ends it. dedup: phase 2, which never touches text. shards: phase 3 up to
     the encoder (and, where sources have targets, TARGET behind it), or up to TEXT where the writer writes texts;

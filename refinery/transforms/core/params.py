@@ -44,7 +44,7 @@ class Params(BaseModel):
 
     In data, an optional section is switched off by null, off or false and takes its defaults by on, true or {}; the
     keys that a section leaves out come from the default of the field that holds it. Lists become tuples, and mappings
-    are sorted by key, so that nothing can depend on an order that a fingerprint does not see. A check of its own
+    are sorted by key, so nothing can depend on an order that a fingerprint does not see. A check of its own
     (`model_validator`, `field_validator`) raises ValueError("field: … given, … is allowed").
     """
 

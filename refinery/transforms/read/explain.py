@@ -40,7 +40,7 @@ def explain_other(task: ReadTask, source: ByteSource) -> str:
 
 
 def about_text_field(task: ReadTask) -> str:
-    """The beginning of a line about a field that is not there, or is no text."""
+    """The beginning of a line about a field that is not there, or is not text."""
     return f"text_field: {task.text_field!r} given, which in {task.path}"
 
 
@@ -61,7 +61,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def json_kind(name: str) -> str:
-    """Python's name of a type as JSON has it."""
+    """Python's name of a JSON type."""
     return {
         "list": "an array",
         "dict": "an object",

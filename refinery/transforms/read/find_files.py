@@ -89,7 +89,7 @@ def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
 
 
 def files_below(folder: str) -> Iterator[str]:
-    """The paths of everything below a local folder that is no folder."""
+    """The paths of everything below a local folder that is not a folder."""
     for base, _, names in os.walk(folder):
         yield from (os.path.join(base, name) for name in names)
 
@@ -130,7 +130,7 @@ def is_regular(path: str) -> bool:
     if os.path.isfile(path) or os.path.isdir(path):
         return os.path.isfile(path)
     what = "a FIFO, device or socket" if os.path.exists(path) else "a link that leads nowhere"
-    raise ValueError(f"{path!r} is {what}, files are allowed: remove it, or name the files without it")
+    raise ValueError(f"{path!r} is {what}, files are allowed; remove it, or name the files without it")
 
 
 def find_listed(address: str) -> list[Found]:

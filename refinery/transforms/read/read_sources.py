@@ -1,4 +1,4 @@
-"""Reading sources in a pipeline: tasks in, records out, those that are no document counted.
+"""Reading sources in a pipeline: tasks in, records out; records that are not documents are counted.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """

@@ -57,7 +57,7 @@ class Split:
     """How a file is cut into parts, which together give the records of the whole.
 
     count: called with the task of all of a file and the bytes that a part may have; returns the number of parts,
-    without a look into the file. narrow: called with that task, the open file and an offset as origins have it; returns
+    without a look into the file. narrow: called with that task, the open file and an offset as in origins; returns
     the task of a part that holds the record there.
     """
 
@@ -82,8 +82,8 @@ class Reader:
     title: what people call a file of it, "a Parquet file" (default: from the name). endings: of names of files, before
     those of compression. refused: (ending, why) of files that are taken for it, and are not. magic: how a decompressed
     file begins. compressed: whether compressed files are taken.
-    split: how a file is cut into parts (default: not). in_pieces: whether it is read where an index says, so that there
-    is no checksum of all of it. enters: whether the reader may begin in the middle of a file, at the offset of a
+    split: how a file is cut into parts (default: not). in_pieces: whether it is read where an index says, so there
+    is not a checksum of all of it. enters: whether the reader may begin in the middle of a file, at the offset of a
     record. named_fields: whether a record has fields with names, which lanes need that read more than a text.
     keeps_origins: whether records have the origins of an earlier run instead of their own. text_share: bytes of text in
     a decompressed byte, about, for estimates of a run's disk.

@@ -49,7 +49,8 @@ def is_own(form: str) -> bool:
 def find_reader(form: str) -> Reader:
     """The reader of a format: a name of ours, or "module:NAME", which is imported.
 
-    Raises ValueError, one line, for a name that there is not, a module that cannot be imported, and what is no Reader.
+    Raises ValueError, one line, for a name that there is not, a module that cannot be imported, and what is not a
+    Reader.
     """
     if form in readers():
         return readers()[form]

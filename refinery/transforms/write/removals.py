@@ -1,6 +1,6 @@
 """Publish what deduplication removed: a row per removed document, with the id of the document kept instead.
 
-Each of N files holds a range of ids, sorted, so that the bytes depend neither on how documents were spread over parts
+Each of N files holds a range of ids, sorted, so the bytes depend neither on how documents were spread over parts
 nor on workers and bundles. Texts are not read: Parquet reads single columns.
 
 No `from __future__ import annotations` here: Beam reads these hints.

@@ -108,7 +108,7 @@ def publish_tables(
 
 
 def _every_file(_: bytes, schema: pa.Schema, files: int) -> Iterator[tuple[int, bytes]]:
-    """A batch without rows for each file, so that every file is written."""
+    """A batch without rows for each file, so every file is written."""
     empty = serialize_batch(schema.empty_table())
     for file in range(files):
         yield file, empty

@@ -1,6 +1,6 @@
 """Check a finished export: every file, every count, and that its texts are those of the corpus.
 
-The manifest holds the SHA-256 of each shard's tokens as the corpus has them. Every exported text is encoded again by
+The manifest holds the SHA-256 of each shard's tokens in the corpus. Every exported text is encoded again by
 the tokenizer in the export, and the digest of all its tokens must be that one. The corpus itself is not needed.
 """
 

@@ -42,7 +42,7 @@ def export_corpus(
             raise ValueError(f"{place}: given with --runner {runner.name}, whose workers need gs://bucket/prefix")
     corpus = open_corpus(str(prefix))
     if location(str(output)).startswith(f"{corpus.root}/"):
-        raise ValueError(f"--output: {output} given, which is inside the corpus; name a place of its own")
+        raise ValueError(f"--output: {output} given, which is inside the corpus; name another place")
     if options.format == TOKENS:
         from refinery.pipelines.corpus.export.token_export import TokenExport
 

@@ -35,7 +35,7 @@ FLAGS = ("compression", "single_file")  # of `refinery export`, which a format m
 
 @dataclass(frozen=True)
 class FileOptions:
-    """What a format may be told. compression: a key of COMPRESSIONS. single_file: one file for each split."""
+    """Options of a format. compression: a key of COMPRESSIONS. single_file: one file for each split."""
 
     compression: str = "zstd"
     single_file: bool = False

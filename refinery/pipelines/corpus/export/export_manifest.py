@@ -30,7 +30,7 @@ def read_export(store: Store) -> tuple[dict[str, Any], str]:
     try:
         data = store.read(MANIFEST, 0, MAX_MANIFEST + 1)
     except (FileNotFoundError, NotADirectoryError):
-        raise FormatError(f"{store.root}: {MANIFEST} is missing: no finished export") from None
+        raise FormatError(f"{store.root}: {MANIFEST} is missing, so the export is not finished") from None
     if len(data) > MAX_MANIFEST:
         raise FormatError(f"{where}: more than {MAX_MANIFEST} bytes found, {MAX_MANIFEST} at most expected")
     payload = unseal(data, where)

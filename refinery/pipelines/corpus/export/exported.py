@@ -1,4 +1,4 @@
-"""An export of a corpus, behind the same methods: its documents as its files have them."""
+"""An export of a corpus, with the same methods; documents are read from its files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice

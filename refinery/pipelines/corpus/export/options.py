@@ -55,7 +55,7 @@ class ExportOptions:
             if is_set and self.format != TOKENS:
                 raise ValueError(f"{named}: given with --format {self.format}, it is for --format {TOKENS}")
         if self.fields and self.format == TOKENS:
-            raise ValueError(f"--fields: given with --format {TOKENS}, whose shards hold tokens alone")
+            raise ValueError(f"--fields: given with --format {TOKENS}, whose shards hold only tokens")
 
     @property
     def declared(self) -> ExportFormat:
@@ -78,7 +78,7 @@ class ExportOptions:
 
     @property
     def files(self) -> FileOptions:
-        """What the format is told."""
+        """The options for the format."""
         return FileOptions(self.compression or "zstd", self.single_file)
 
     def plain(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class SourceCorpus(Corpus):
     """The corpus that is exported."""
 
     def tokenizer_file(self) -> tuple[str, bytes]:
-        """Path and bytes of its tokenizer. Raises as `read_file`."""
+        """Path and bytes of its tokenizer. Raises the same errors as `read_file`."""
         path = self.manifest.tokenizer.path
         return path, self.read(path)
 

@@ -35,7 +35,7 @@ def load_format(name: str, folder: Path | None = None, also: Sequence[str] = ())
     module in `folder` (the working directory) or of an installed package; and the code that it is made of.
 
     also: names that are allowed where this is called, for messages. Raises ValueError, one line, for what is not there,
-    is no declaration, or has the name of one of ours.
+    is not a declaration, or has the name of one of ours.
     """
     if name in export_formats():
         return export_formats()[name], NO_CODE

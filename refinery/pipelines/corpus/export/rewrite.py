@@ -1,7 +1,7 @@
 """`refinery export --rewrite`: an export of tokens without what takedowns took out of a corpus that is in it.
 
 Only the shards that hold such documents are replaced, under new names. They keep their length: the places of what went
-hold EOS, and the manifest says where these are, so that no loss is computed there. The old files are listed as
+hold EOS, and the manifest says where these are, so no loss is computed there. The old files are listed as
 withdrawn, and removed.
 """
 
@@ -52,7 +52,7 @@ class TakenOut:
 
 
 def taken_out(corpus: SourceCorpus) -> TakenOut:
-    """By all takedowns of a corpus, but for near copies of better documents, which nobody asked for. Memory: about 300
+    """By all takedowns of a corpus, except near copies of better documents, which no request named. Memory: about 300
     bytes for each."""
     store, gone = corpus.store, dict[int, bytes]()
     texts = set[bytes]()
@@ -74,7 +74,7 @@ def taken_out(corpus: SourceCorpus) -> TakenOut:
 @dataclass
 class StillHeld:
     """Documents in an export that were taken out of a corpus. rows: by path of a file of provenance/. places: by split,
-    the first token, the one behind the last, and the source of each, in order."""
+    the first token, the one after the last, and the source of each, in order."""
 
     rows: dict[str, list[int]] = field(default_factory=dict)
     places: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)

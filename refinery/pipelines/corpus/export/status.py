@@ -1,4 +1,4 @@
-"""`refinery status`: where an export stands, by source. Reads small files alone, and writes nothing."""
+"""`refinery status`: where an export stands, by source. Reads only small files, and writes nothing."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -39,10 +39,10 @@ def export_status(location: str) -> ExportStatus:
     """
     store = open_store(location)
     if store.size(RUN) is None:
-        raise ValueError(f"{location}: no export there; `refinery inspect` tells of a corpus")
+        raise ValueError(f"{location}: not an export; for a corpus, run `refinery inspect`")
     run = unseal(store.read(RUN), store.url(RUN))
     if run.get("kind") != RUN_KIND:
-        raise ValueError(f"{location}: a corpus, no export; `refinery inspect` tells of it")
+        raise ValueError(f"{location}: this is a corpus, not an export; run `refinery inspect`")
     manifest = read_export(store)[0] if store.size(MANIFEST) is not None else None
     records = list(_records(store))
     checkpoint = read_checkpoint(store)
@@ -90,7 +90,7 @@ def text_lines(status: ExportStatus) -> Iterator[str]:
     yield f"{status.location}: {status.format}, {status.state}; {status.shards:,} shards of {names}"
     if status.state != "complete":
         of = f" of {status.planned:,}" if status.planned is not None else ""
-        yield f"{status.step}: {status.done:,}{of} parts done; the same `refinery export` command goes on"
+        yield f"{status.step}: {status.done:,}{of} parts done; the same `refinery export` command continues"
     for source, counts in status.sources.items():
         documents, tokens, size = (counts[name] for name in ("documents", "tokens", "bytes"))
         yield f"  {source}: {documents:,} documents, {tokens:,} tokens, {size:,} bytes of text"

@@ -309,7 +309,7 @@ class TokenExport:
         if held != total or counts["documents"] + skipped != manifest.totals["documents"]:
             raise RefineError(
                 f"{held} tokens in shards and leftover, {total} expected; {counts['documents']} documents written and "
-                f"{skipped} skipped, {manifest.totals['documents']} expected: no manifest is written"
+                f"{skipped} skipped, {manifest.totals['documents']} expected, so no manifest is written"
             )
         corpus = {
             **self.corpus.plain(),

@@ -179,11 +179,13 @@ def publish_version(
     }
     made = make_manifest(payload)  # what readers will accept, before it counts
     if problems := list(check_left(new, made.manifest)):
-        raise CountsDisagree("something is left of what went, so no manifest is written:\n  " + "\n  ".join(problems))
+        raise CountsDisagree(
+            "removed documents are still in the files, so no manifest is written:\n  " + "\n  ".join(problems)
+        )
     made.publish(new)
     leave_report(new, None, (), say)
     how = ", ".join(f"{count:,} {way}" for way, count in sorted(ways.items()))
-    say(f"{len(result.shards):,} shards rewritten, {len(same):,} taken over (files: {how or 'none'})")
+    say(f"{len(result.shards):,} shards rewritten, {len(same):,} reused (files: {how or 'none'})")
     return made.manifest
 
 

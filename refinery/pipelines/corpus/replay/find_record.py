@@ -35,7 +35,7 @@ def from_sources(recipe: Recipe, url: str, origin: str) -> RawDocument:
     if isinstance(record, RawDocument):
         return record
     why = getattr(record, "reason", "") or getattr(record, "error", "")
-    raise ValueError(f"{record.origin}: the reader gives no document of it: {why} (docs/reasons.md)")
+    raise ValueError(f"{record.origin}: the reader makes no document of it: {why} (docs/reasons.md)")
 
 
 def search(recipe: Recipe, url: str) -> RawDocument | Skipped | Damaged:

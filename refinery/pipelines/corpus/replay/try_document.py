@@ -86,7 +86,7 @@ class Trial:
 
     def judge(self, stage: AnyStage, doc: Document) -> Any:
         """What a stage makes of a document, by itself; the document where the recipe does not have it, None where it
-        fails. Raises as `try_document`."""
+        fails. Raises the same errors as `try_document`."""
         params = next((params for _, each, params in self.stages if each == stage), None)
         if params is None:
             return doc

@@ -53,7 +53,9 @@ def draw_rejected(
     if not asked:
         there = ", ".join(f"{s} {r} ({n:,})" for (s, r), n in dropped.most_common(LISTED))
         what = " ".join(part for part in (stage[:80], reason[:80]) if part)
-        raise ValueError(f"{what!a}: no stage dropped a document for that; the most were dropped by: {there or 'none'}")
+        raise ValueError(
+            f"{what!a}: no stage dropped a document for this reason; most were dropped by: {there or 'none'}"
+        )
 
     def look(path: str) -> list[tuple[int, Row]]:
         with corpus.parquet(path) as file:

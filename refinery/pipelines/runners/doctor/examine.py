@@ -1,4 +1,4 @@
-"""All that the doctor looks at, in order; each check on its own, so that one that breaks hides no other."""
+"""All that the doctor looks at, in order; each check on its own, so one that breaks hides no other."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ class Asked:
 
 
 def examine(asked: Asked) -> Iterator[Finding]:
-    """Every finding, as soon as it is there. Nothing is written, but for an object on s3:// that is removed again.
+    """Every finding, as soon as it is there. Nothing is written, except an object on s3:// that is removed again.
     Cost: two seconds, and what the sources cost."""
     is_run = bool(asked.recipe)
     yield from guarded("Python", lambda: [installation.python_version()])
@@ -112,9 +112,11 @@ def output(prefix: str) -> Finding:
     store = open_store(prefix)
     there = within(google_cloud.SECONDS, lambda: [name for name in (RUN, MANIFEST) if store.size(name) is not None])
     if MANIFEST in there:
-        return warning("output", f"{prefix} holds a finished corpus, which stays: another run needs another --output")
+        return warning("output", f"{prefix} holds a finished corpus, which is not replaced; choose another --output")
     if there:
-        return ok("output", f"a run has begun in {prefix}; the same command goes on, `refinery inspect` says where")
+        return ok(
+            "output", f"a run has begun in {prefix}; the same command resumes it, `refinery inspect` shows its progress"
+        )
     return ok("output", f"{prefix} is free")
 
 
@@ -141,7 +143,7 @@ def guarded(check: str, call: Callable[[], Iterable[Finding]]) -> Iterator[Findi
     try:
         yield from call()
     except Exception as error:  # noqa: BLE001 - said, and the other checks go on
-        yield problem(check, f"this check itself failed ({type(error).__name__}: {error}): reinstall, then try again")
+        yield problem(check, f"this check itself failed ({type(error).__name__}: {error}); reinstall, then try again")
 
 
 def text_lines(findings: Iterable[Finding]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from refinery.transforms.read.sources import ReadTask
 from refinery.transforms.tokenize.encode import check_tokenizer
 
 T = TypeVar("T")
-CUT_OFF = "what it names is out of reach, see above"
+CUT_OFF = "its files cannot be reached, see above"
 REMOTE_SECONDS = (
     10.0  # for the files of a stage, and for listing and looking into a source, that are not on this machine
 )
@@ -40,7 +40,7 @@ def stage_files(recipe: Recipe, cut_off: Sequence[str]) -> Iterator[Finding]:
         paths = list(stage.files(params))
         if is_cut_off(paths, cut_off):
             failed = True
-            yield warning(f"recipe, {stage.name}", f"its files were not looked at: {CUT_OFF}")
+            yield warning(f"recipe, {stage.name}", f"its files were not checked: {CUT_OFF}")
             continue
         try:
             patient(paths, lambda stage=stage, params=params: check_stage(stage, params))  # type: ignore[misc]
@@ -71,7 +71,7 @@ def sources(recipe: Recipe, cut_off: Sequence[str], tasks: list[ReadTask]) -> It
             continue
         paths = (*source.paths, *source.path_lists)
         if is_cut_off(paths, cut_off):
-            yield warning(check, f"not looked at: {CUT_OFF}")
+            yield warning(check, f"not checked: {CUT_OFF}")
             continue
         try:
             planned, wrong = patient(paths, lambda source=source: look_into(recipe, source))  # type: ignore[misc]
@@ -83,7 +83,7 @@ def sources(recipe: Recipe, cut_off: Sequence[str], tasks: list[ReadTask]) -> It
         formats = ", ".join(sorted({task.format for task in planned}))
         files = f"{len(sizes):,} file{'s' * (len(sizes) != 1)}, {human_bytes(sum(sizes.values()))}, {formats}"
         if source.name in wrong:
-            yield problem(check, said(wrong[source.name], "correct the source, or leave it out: enabled: off"))
+            yield problem(check, said(wrong[source.name], "correct the source, or skip it with `enabled: off`"))
         else:
             yield ok(check, f"{files}; the first hold documents")
 
@@ -102,6 +102,6 @@ def said(error: object, advice: str) -> str:
     """An error and what to do next, which its own sentence may say already."""
     text = re.sub(r"^source [^:]*: ", "", str(error))
     if isinstance(error, TimeoutError):
-        return f"{text}: is there a network? A copy on this machine needs none"
+        return f"{text}: check the network, or use a copy on this machine"
     has_advice = any(word in text for word in (" allowed", "did you mean", "; ", ": `"))
     return text if has_advice else f"{text}: {advice}"

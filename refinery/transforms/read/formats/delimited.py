@@ -128,7 +128,7 @@ def other_dialect(task: ReadTask) -> str:
         return ""
     return (
         f"{task.path}: {faults:,} of the first rows cannot be read as {find_reader(task.format).called} is usually "
-        f"written, and every one can with `dialect: {dialect}`: set it (or `dialect: rfc4180`, to lose them)"
+        f"written, and every one can with `dialect: {dialect}`; set it (or `dialect: rfc4180`, to lose them)"
     )
 
 
@@ -142,7 +142,7 @@ def _open_quote(text: str, delimiter: str, is_cut: bool) -> str:
             if is_cut and row and begins > 2:  # a row that goes on behind what was read is none of these
                 return ""
     except csv.Error as error:
-        if str(error) == "unexpected end of data":  # other quotes out of place are no matter to the reader
+        if str(error) == "unexpected end of data":  # the reader accepts other misplaced quotes
             closed = "is not closed in its first MiB" if is_cut else "is never closed"
             return f"a quote that opens in the row of line {begins} {closed}"
     finally:

@@ -2,8 +2,8 @@
 
 The library knows the protocol (revisions, pages, access); reading goes over the plain "resolve" addresses of one
 commit, where every response is checked. A branch is replaced by its commit when the run is planned, so paths, origins
-and fingerprints name exactly what is read. A token is taken from HF_TOKEN, in each process that reads, and sent to the
-hub alone, never to where it redirects.
+and fingerprints name exactly what is read. A token is taken from HF_TOKEN, in each process that reads, and sent only to
+the hub, never to where it redirects.
 """
 
 import fnmatch
@@ -93,11 +93,9 @@ def asking(name: str, call: Callable[[Any], T]) -> T:
         try:
             return retrying(reached, what, (0, None), REACHING, ReadCounters())
         except GatedRepoError:
-            raise ValueError(f"{name} is gated: ask for access on its page, then set HF_TOKEN") from None
+            raise ValueError(f"{name} is gated; ask for access on its page, then set HF_TOKEN") from None
         except RepositoryNotFoundError:
-            raise ValueError(
-                f"no data set {name} is there, or it is private: check the name, or set HF_TOKEN"
-            ) from None
+            raise ValueError(f"no data set {name} exists, or it is private; check the name, or set HF_TOKEN") from None
         except RevisionNotFoundError:
             raise ValueError(f"{name} has no such revision") from None
         except HfHubHTTPError as error:
@@ -178,7 +176,7 @@ def files_of_config(address: Address, config: str, split: str) -> Files:
     if not configs:
         if config:
             raise ValueError(
-                f"the card of {address.name} names no configurations: give the files, hf://datasets/{address.name}@"
+                f"the card of {address.name} names no configurations; give the files, hf://datasets/{address.name}@"
                 f"REVISION/{config}/*.parquet, or the converted ones, @refs/convert/parquet/{config}/{split}/*.parquet"
             )
         return files_by_name(list_files(address, ""), split)
@@ -259,7 +257,7 @@ def read_configs(address: Address) -> list[Mapping[str, Any]]:
     try:
         data = yaml.safe_load(head[1]) if head else None
     except yaml.YAMLError:
-        raise ValueError(f"the card of {address.name} cannot be read: name the files themselves") from None
+        raise ValueError(f"the card of {address.name} cannot be read; name the files themselves") from None
     configs = data.get("configs") if isinstance(data, dict) else None
     return [entry for entry in configs if isinstance(entry, dict)] if isinstance(configs, list) else []
 

@@ -27,8 +27,8 @@ def test_a_reason_that_takes_more_than_thirty_percent(dropped: int, named: bool)
     (finding,) = said(facts, "as language-not-allowed") or [None]
     assert (finding is not None) == named
     if finding:
-        assert "30.1 %" in finding.text and "another language than those" in finding.text
-        assert finding.advice == "add it"
+        assert "30.1 %" in finding.text and "its language is not" in finding.text
+        assert finding.advice == "add the language"
 
 
 @pytest.mark.parametrize(("size", "named"), [(3000, True), (2400, False)])

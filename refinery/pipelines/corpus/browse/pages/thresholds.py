@@ -129,7 +129,7 @@ def _result(frame: Frame, found: WhatIf) -> Html:
         note(
             "The sample is drawn by hash: kept documents from all shards, dropped ones from the "
             f"{found.listed:,} that the files of rejects/ list for this rule (at most 20 files are read). "
-            f"Duplicates and targets are not decided anew.{unread}{cut}"
+            f"Duplicates and targets are not decided again.{unread}{cut}"
         ),
         _flips(frame, "Kept now, dropped then", found.now_dropped),
         _flips(frame, "Dropped now, kept then", found.now_kept),

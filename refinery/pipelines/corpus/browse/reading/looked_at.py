@@ -1,4 +1,4 @@
-"""A run that is looked at: a finished corpus or one in progress, opened anew when its manifest changes."""
+"""A run that is looked at: a finished corpus or one in progress, opened again when its manifest changes."""
 
 import time
 from collections.abc import Iterator
