@@ -156,7 +156,7 @@ def _value(params: Params, path: tuple[str, ...]) -> Any:
 
 
 def with_value(params: Params, path: tuple[str, ...], value: Any) -> Params:
-    """The parameters with another value at `path`; where a section is off, they are returned as they are. Made anew:
+    """The parameters with another value at `path`; where a section is off, they are returned as they are. Made again:
     a copy would keep what was computed from the old values (`cached_property`)."""
     if len(path) > 1:
         inner = getattr(params, path[0])
