@@ -117,6 +117,7 @@ setup(
         ],
         # What accepts cards: for `make test-cards`.
         "validators": ["cyclonedx-python-lib[json-validation]==11.12.0", "mlcroissant==1.1.1"],
+        "browse": ["starlette==1.10.0", "uvicorn==0.54.0"],  # `refinery browse`: people's machines, never workers
         "browser": ["playwright==1.65.2"],  # drives Chromium: for `make test-browser`
         "dev": [
             "bandit>=1.8,<2",

@@ -51,8 +51,8 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 def _push(args: Namespace) -> ExitCode:
     from refinery.loader.errors import written_by_a_run
     from refinery.loader.storage.open_store import open_store
-    from refinery.pipelines.corpus.push.hub_files import files_of_corpus
-    from refinery.pipelines.corpus.push.push_hub import check_push, push_to_hub
+    from refinery.pipelines.corpus.export.push.hub_files import files_of_corpus
+    from refinery.pipelines.corpus.export.push.push_hub import check_push, push_to_hub
 
     name = check_push(args.push)
     if args.format or args.output:

@@ -81,7 +81,7 @@ def runs_a_job(args: Namespace) -> bool:
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Export, and say what is there now."""
     from refinery.pipelines.corpus.export.options import MEGATRON, ExportOptions
-    from refinery.pipelines.corpus.push.push_hub import check_push
+    from refinery.pipelines.corpus.export.push.push_hub import check_push
 
     name = check_push(args.push)
     if args.public and not name:
@@ -113,8 +113,8 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     result(f"check it:   refinery verify {args.output}")
     if name:
         from refinery.loader.storage.open_store import open_store
-        from refinery.pipelines.corpus.push.hub_files import files_of_export
-        from refinery.pipelines.corpus.push.push_hub import push_to_hub
+        from refinery.pipelines.corpus.export.push.hub_files import files_of_export
+        from refinery.pipelines.corpus.export.push.push_hub import push_to_hub
 
         store = open_store(args.output)
         files = files_of_export(store)

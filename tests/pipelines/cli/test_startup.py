@@ -12,6 +12,7 @@ from tests.sampling import sampled
 NAMES = list(looking("", {"url": "", "id": ""}, ""))
 # What the others import, beside the jobs that they run, is their own affair.
 OTHERS = {
+    "browse",  # it looks, but does not end; its own tests say what it imports
     *(
         "acquire commoncrawl",
         "acquire git",

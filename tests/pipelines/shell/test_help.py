@@ -52,6 +52,7 @@ NOT_THERE = {
     "retokenize": ("no --tokenizer no --output out", ExitCode.USAGE),
     "blend": ("no", ExitCode.USAGE),
     "adopt": ("no --tokenizer no --output out", ExitCode.FAILED),
+    "browse": ("no", ExitCode.USAGE),
     "compare": ("no other", ExitCode.USAGE),
     "mix": ("no.yaml --output out", ExitCode.USAGE),
     "plan": ("--from no --share 0.01", ExitCode.USAGE),

@@ -10,8 +10,8 @@ import pytest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageError
 from refinery.pipelines.cli.command_line import execute
-from refinery.pipelines.corpus.push.hub_files import PUBLISHED, HubFiles, files_of_corpus
-from refinery.pipelines.corpus.push.push_hub import MARKER, check_push, push_to_hub
+from refinery.pipelines.corpus.export.push.hub_files import PUBLISHED, HubFiles, files_of_corpus
+from refinery.pipelines.corpus.export.push.push_hub import MARKER, check_push, push_to_hub
 from tests.fake_hub import FakeHub, commit, fake_hub
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import command

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from refinery.loader.storage.store import StorageError, Store
-from refinery.pipelines.corpus.push.hub_files import HubFiles
+from refinery.pipelines.corpus.export.push.hub_files import HubFiles
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.remote.hub import endpoint
 
