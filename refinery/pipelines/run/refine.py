@@ -60,6 +60,8 @@ from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources, write_tasks
+from refinery.transforms.statistics.dropped import KIND as DROPPED
+from refinery.transforms.statistics.dropped import merge_dropped
 from refinery.transforms.statistics.measure import KIND as STATISTICS
 from refinery.transforms.statistics.measure import merge_statistics
 from refinery.transforms.statistics.tally import measured_notes
@@ -252,7 +254,11 @@ class Refinement:
             todo = unread_tasks(self.work, todo, reports[-1:])
         merged = merge_reports(reports)
         remove_orphans(self.work_store, merged, ("documents", "signatures"))
-        more = {INPUTS: settle_inputs(self.inputs, reports), STATISTICS: merge_statistics(reports)}
+        more = {
+            INPUTS: settle_inputs(self.inputs, reports),
+            STATISTICS: merge_statistics(reports),
+            DROPPED: merge_dropped(reports),
+        }
         return {**merged, **{key: found for key, found in more.items() if found is not None}}
 
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:

@@ -64,9 +64,12 @@ def named_values(stage: AnyStage, params: Params, name: str) -> dict[tuple[str, 
     return {path: _value(params, path) for reason in named for path in _places(params, reason.name, reason.meaning)}
 
 
-def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Iterator[Reading]:
-    """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule."""
+def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any], reason: str = "") -> Iterator[Reading]:
+    """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule.
+    reason: only the rules of this reason."""
     for rule in rules_of(stage, params):
+        if reason and rule.reason != reason:
+            continue
         try:
             yield _read(rule, _alone(stage, params, rule), judge)
         except Exception:  # noqa: BLE001 - a stage may refuse a threshold that its field allows
