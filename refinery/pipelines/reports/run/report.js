@@ -32,11 +32,4 @@
     });
     apply();
   }
-  // A link to the examples of a reason opens them.
-  const open = () => {
-    const target = location.hash && document.getElementById(location.hash.slice(1));
-    if (target instanceof HTMLDetailsElement) { target.open = true; target.scrollIntoView(); }
-  };
-  addEventListener("hashchange", open);
-  open();
 }
