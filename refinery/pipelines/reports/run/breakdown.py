@@ -161,7 +161,7 @@ def _maps(points: Sequence[Point | None], sums: Sequence[int]) -> Iterator[Html]
     before, after = (
         {host.host: host.documents for host in point.hosts.top} for point in points if point and point.hosts
     )
-    for name, own, total in zip(("Extracted", "Published"), (before, after), sums, strict=True):
+    for name, own, total in zip(("extracted", "published"), (before, after), sums, strict=True):
         largest = top(own.items(), MAP)
         cells = [
             Cell(
@@ -174,8 +174,8 @@ def _maps(points: Sequence[Point | None], sums: Sequence[int]) -> Iterator[Html]
         if rest > 0:
             cells.append(Cell("all others", rest, None, f"all other hosts: {rest:,} documents, {share(rest, total)}"))
         if cells:
-            said = f"Hosts of {name.lower()} documents by number of documents"
-            yield el("figure", el("figcaption", el("b", f"{name}: {said}"), MAP_NOTE), treemap(cells, said))
+            said = f"Hosts of {name} documents"
+            yield el("figure", el("figcaption", el("b", said), MAP_NOTE), treemap(cells, said))
 
 
 def sum_with_host(point: Point | None) -> int:

@@ -51,7 +51,7 @@ class Facts:
     """A finished corpus. run: of _run.json. seconds: part of the work -> seconds of it; empty where work/ is gone.
     price: dollars for a core hour. declared: name of a stage -> its declaration, where that is known. missing: what
     could not be collected, and why, a sentence each. dropped: of dropped.json. times: when the run started and ended,
-    seconds since 1970.
+    seconds since 1970. quotes: whether dropped texts were read again for this page.
     """
 
     where: str
@@ -68,6 +68,7 @@ class Facts:
     missing: Sequence[str] = field(default_factory=tuple)
     dropped: DroppedFile | None = None
     times: tuple[float, float] | None = None
+    quotes: bool = False
 
     @property
     def of_texts(self) -> Sequence[StageCounts]:

@@ -34,6 +34,7 @@ TITLES = {
     "cost": "Time and cost",
     "run": "Recipe",
 }
+QUOTES = "This page quotes texts that the recipe dropped. It is no part of the corpus. Read it before you pass it on."
 # Tabs: anchor -> title, and the sections in it.
 TABS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "overview": ("Overview", ("attention", "funnel")),
@@ -82,6 +83,7 @@ def report_page(facts: Facts) -> str:
             el("p", "Report of a corpus", class_="eyebrow"),
             el("h1", facts.manifest.name),
             el("p", headline(facts), class_="headline"),
+            el("p", QUOTES, class_="caution") if facts.quotes else None,
             _when(facts),
             _totals(facts),
         ),

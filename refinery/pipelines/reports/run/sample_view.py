@@ -1,6 +1,6 @@
 """Documents to read: what rules dropped beside what stayed, with a box that filters both."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from refinery.pipelines.recipe.quantities.quantity import show, three_digits
 from refinery.pipelines.reports.pages.markup import Html, el, prose
@@ -9,6 +9,7 @@ from refinery.pipelines.reports.run.facts import Facts
 from refinery.pipelines.reports.run.quotes import marked
 from refinery.pipelines.reports.run.samples import KeptText, Reject
 
+OPEN = 12  # kept documents that are shown at once
 WITHOUT_TEXT = 3  # samples of a reason that has no excerpts: their addresses
 
 
@@ -54,7 +55,7 @@ def sample_section(facts: Facts) -> Html | None:
                 el("h3", "Dropped documents"),
                 [_group(facts, number, key) for number, key in enumerate(keys)] or el("p", "No samples."),
             ),
-            el("div", el("h3", "Kept documents"), [_kept(text) for text in facts.kept] or el("p", "No samples.")),
+            el("div", el("h3", "Kept documents"), list(_kept_texts(facts.kept)) or el("p", "No samples.")),
             class_="sides",
         ),
         id="samples",
@@ -115,6 +116,13 @@ def _reject(key: tuple[str, str], reject: Reject) -> Html:
         class_="sample",
         data_words=" ".join(key),
     )
+
+
+def _kept_texts(texts: Sequence[KeptText]) -> Iterator[Html]:
+    """All of them, those behind the first few in a part that can be opened."""
+    yield from (_kept(text) for text in texts[:OPEN])
+    if more := texts[OPEN:]:
+        yield el("details", el("summary", f"{len(more)} more"), [_kept(text) for text in more], class_="group kept")
 
 
 def _kept(text: KeptText) -> Html:
