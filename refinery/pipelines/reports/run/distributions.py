@@ -99,9 +99,10 @@ def axis_ticks(bins: Histogram, unit: str) -> list[tuple[int, str]]:
     if len(bins.edges) < 2:
         return []
     least = bins.edges[0] if bins.edges[0] > 0 or bins.upper <= 1 else bins.edges[1]
-    found = {int(place_in(bins.edges, value)): shown(value, unit) for value in round_numbers(least, bins.upper)}
-    if bins.edges[0] == 0:
-        found[0] = "0"
+    found = {0: "0"} if bins.edges[0] == 0 else {}
+    texts = [(shown(value, unit), int(place_in(bins.edges, value))) for value in round_numbers(least, bins.upper)]
+    for text, place in sorted(texts, key=lambda each: len(each[0])):  # of several in one bin the shortest
+        found.setdefault(place, text)
     return [(place, text) for place, text in sorted(found.items()) if 0 <= place < len(bins.edges)]
 
 

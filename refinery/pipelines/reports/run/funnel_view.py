@@ -9,7 +9,7 @@ from refinery.pipelines.reports.run.facts import Facts, StageCounts
 from refinery.pipelines.reports.run.words import count, seconds, share
 
 HEIGHT = 20  # of a band, in units of its drawing; 100 are its width
-MOST_REASONS = 60  # of a stage
+MOST_REASONS = 50  # of a stage
 UNITS = ("documents", "text")
 
 

@@ -1,6 +1,6 @@
 """The report of a run as one page of HTML: what deserves attention first, then the funnel, then everything else."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from refinery.pipelines.recipe.quantities.quantity import show
 from refinery.pipelines.reports.pages.chart_library import VERSION, licence
@@ -62,12 +62,12 @@ def report_page(facts: Facts) -> str:
         "dropped-classes": loss_view.language_section(facts),
         "dropped-scores": with_charts(loss_view.score_section(facts)),
         "sources": breakdown.source_section(facts),
-        "distributions": with_charts(distributions.distribution_section(facts)),
         "classes": with_charts(breakdown.category_section(facts)),
         "hosts": with_charts(breakdown.host_section(facts)),
         "artefacts": with_charts(breakdown.artefact_section(facts)),
         "duplicates": tables.duplicate_section(facts),
         "found": tables.found_section(facts),
+        "distributions": with_charts(distributions.distribution_section(facts)),
         "shards": tables.shard_section(facts),
         "cost": with_charts(tables.cost_section(facts)),
         "samples": sample_section(facts),
@@ -76,7 +76,9 @@ def report_page(facts: Facts) -> str:
     }
     there = [name for name, section in sections.items() if section is not None]
     sections["attention"] = _attention(facts, there)
-    panels = [Panel(name, title, [sections[each] for each in names]) for name, (title, names) in TABS.items()]
+    panels = [
+        Panel(name, title, [_parts(names, there), *map(sections.get, names)]) for name, (title, names) in TABS.items()
+    ]
     body = (
         el(
             "header",
@@ -85,10 +87,8 @@ def report_page(facts: Facts) -> str:
             el("p", headline(facts), class_="headline"),
             el("p", QUOTES, class_="caution") if facts.quotes else None,
             _when(facts),
-            _totals(facts),
         ),
-        tab_bar(panels),
-        el("main", tab_panels(panels)),
+        el("main", _totals(facts), tab_bar(panels), tab_panels(panels)),
         el(
             "footer",
             el("p", f"Of {facts.where}, fingerprint ", el("code", facts.manifest.fingerprint[:16]), "."),
@@ -98,6 +98,12 @@ def report_page(facts: Facts) -> str:
     data = {"charts": chart_data(charts)}
     scripts = [tab_script(), *chart_scripts(), own_file("report.js", __package__)]
     return page(f"{facts.manifest.name}: report", body, data, [own_file("report.css", __package__)], scripts)
+
+
+def _parts(names: Iterable[str], there: Sequence[str]) -> Html | None:
+    """Links to the sections of a tab, where there are several."""
+    links = [el("a", TITLES[name], href=f"#{name}") for name in names if name in there]
+    return el("p", links, class_="parts") if links else None
 
 
 def headline(facts: Facts) -> str:

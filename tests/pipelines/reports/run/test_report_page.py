@@ -28,6 +28,7 @@ def test_what_was_collected_has_a_section_and_a_link() -> None:
     sections = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
     links = [attrs["href"] for tag, attrs in page.tags if tag == "a" and "href" in attrs]
     there = {"funnel", "reasons", "sources", "distributions", "classes", "hosts", "artefacts", "shards", "cost", "dead"}
+    there |= {"losses"}
     assert set(sections) == there | {"attention", "run"}
     assert {f"#{name}" for name in there | {"run"}} <= set(links)
     assert set(sections) - {"attention"} <= set(TITLES)
@@ -68,7 +69,7 @@ def test_hostile_texts_are_text() -> None:
     page = Parsed(report_page(hostile_facts()))
     names = {tag for tag, _ in page.tags}
     assert not names & {"img", "link", "iframe", "object", "embed", "base", "form", "bdo"}
-    assert [attrs.get("type") for tag, attrs in page.tags if tag == "script"] == ["application/json", None, None, None]
+    assert [attrs.get("type") for tag, attrs in page.tags if tag == "script"] == ["application/json", *[None] * 4]
     attributes = [(name, value) for _, attrs in page.tags for name, value in attrs.items()]
     assert not [name for name, _ in attributes if name.startswith("on") or name in ("src", "style", "action")]
     assert all(str(value).startswith("#") for name, value in attributes if name == "href")
