@@ -38,23 +38,31 @@
       if (target === panelOf(tab)) scrollTo(0, Math.min(scrollY, bar.parentElement.offsetTop));
       else target.scrollIntoView();
     };
+    // Without a jump, which would take the focus from the tab.
+    const choose = (tab) => {
+      history.pushState(null, "", "#" + tab.dataset.panel);
+      show(tab);
+      tab.focus({ preventScroll: true });
+      scrollTo(0, Math.min(scrollY, bar.parentElement.offsetTop));
+    };
     bar.addEventListener("keydown", (event) => {
       const place = tabs.indexOf(document.activeElement);
       const steps = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: tabs.length - 1 };
       if (place < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === " ") { event.preventDefault(); location.hash = tabs[place].dataset.panel; }
+      if (event.key === " ") { event.preventDefault(); choose(tabs[place]); }
       if (!(event.key in steps)) return;
       event.preventDefault();
-      const next = tabs[(steps[event.key] + tabs.length) % tabs.length];
-      next.focus({ preventScroll: true });
-      location.hash = next.dataset.panel;
+      choose(tabs[(steps[event.key] + tabs.length) % tabs.length]);
     });
     show(tabs[0]);
     addEventListener("hashchange", open);
     // The same link once more: the address does not change, but what it leads to may be closed.
     document.addEventListener("click", (event) => {
       const link = event.target instanceof Element && event.target.closest("a[href^='#']");
-      if (link && link.hash === location.hash) open();
+      if (tabs.includes(link) && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+        event.preventDefault();
+        choose(link);
+      } else if (link && link.hash === location.hash) open();
     });
     open();
   }

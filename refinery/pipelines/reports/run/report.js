@@ -27,7 +27,11 @@
     document.addEventListener("keydown", (event) => {
       if (event.key === "/" && !event.ctrlKey && !event.metaKey && !(event.target instanceof HTMLInputElement)) {
         event.preventDefault();
-        box.focus();
+        if (box.checkVisibility()) box.focus();
+        else {
+          addEventListener("panelshown", () => box.focus(), { once: true });
+          location.hash = "documents";
+        }
       }
     });
     apply();
