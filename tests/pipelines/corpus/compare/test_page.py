@@ -92,11 +92,10 @@ def test_what_matters_most_comes_first(runs: Path) -> None:
     found = compare((str(runs / "a"), str(runs / "b")))
     page = compare_page(found)
     unlike = sorted((row for row in found.stages if row.differs), key=StageRow.effect, reverse=True)
-    assert len(unlike) > 1 and len(unlike) < len(found.stages)
+    assert len(unlike) > 1
     table = page[page.index("The funnel, side by side") : page.index("What moved most")]
     places = [table.index(f'<th scope="row">{row.stage}</th>') for row in unlike]
     assert places == sorted(places)
-    assert f"{len(found.stages) - len(unlike)} more stages have the same counts" in table
 
 
 def test_the_page_of_a_corpus_and_itself(runs: Path) -> None:
