@@ -30,7 +30,7 @@ EXAMPLES = 20  # documents of each reason
 LIMITS = 8  # thresholds of a score: one a language, say; the smallest are kept
 MAX_ADDRESS, MAX_ORIGIN, MAX_FOUND = 500, 2000, 200  # characters
 DIGITS = 6  # behind the point: values that are found by halving are no closer
-MAX_MEASURED = 1 << 20  # characters of a text whose rules are measured, at 35 calls each
+MAX_MEASURED = 1 << 18  # characters of a text whose rules are measured, at 35 calls each
 
 Reason = tuple[str, str]  # stage, reason
 Value = tuple[str, Scalar, float | None]  # name, what was measured, threshold
@@ -59,16 +59,20 @@ class Example:
         cls, source: str, url: str, origin: str, size: int, found: str = "", values: Sequence[Value] = ()
     ) -> "Example":
         """One whose texts are fit to be published: bounded, without lone surrogates and secrets in addresses."""
-        shown = [
-            (name, printable(value)[:MAX_VALUE] if isinstance(value, str) else round(value, DIGITS), limit)
-            for name, value, limit in values
-        ]
         address = redact_address(url)[:MAX_ADDRESS]
-        return cls(source, address, printable(origin)[:MAX_ORIGIN], size, printable(found)[:MAX_FOUND], tuple(shown))
+        return cls(source, address, printable(origin)[:MAX_ORIGIN], size, printable(found)[:MAX_FOUND], fit(values))
 
     def plain(self) -> list[Any]:
         """As JSON knows it."""
         return [self.source, self.url, self.origin, self.size, self.found, [list(each) for each in self.values]]
+
+
+def fit(values: Iterable[Value]) -> tuple[Value, ...]:
+    """What was measured, as it is published: bounded and rounded."""
+    return tuple(
+        (name, printable(value)[:MAX_VALUE] if isinstance(value, str) else round(value, DIGITS), limit)
+        for name, value, limit in values
+    )
 
 
 class Least:
@@ -230,7 +234,8 @@ class DropRecorder:
     names of notes by which documents are counted. resource: what the stage prepared, set by the combinator.
 
     Only a document that is among the smallest which this process saw is looked at more closely: of n documents about
-    20 (1 + ln(n / 20)). One of the smallest of all always is, whatever bundles were lost and repeated before.
+    20 (1 + ln(n / 20)). One of the smallest of all always is, whatever bundles were lost and repeated before. Memory:
+    of each reason EXAMPLES documents of at most MAX_MEASURED characters until the bundle ends.
     """
 
     stage: AnyStage | None = None
@@ -242,10 +247,17 @@ class DropRecorder:
     def start(self) -> None:
         """Begin a bundle."""
         self.bundle: Dropped | None = None
+        self.waiting: dict[Reason, dict[int, Any]] = {}  # documents whose rules are to be measured
 
     def record(self) -> bytes | None:
         """The side-output record of a bundle; None if nothing was dropped."""
-        return None if self.bundle is None else self.bundle.record()
+        if self.bundle is None:
+            return None
+        for key, docs in self.waiting.items():
+            for number, doc in docs.items():
+                if (row := self.bundle.examples[key].get(number)) is not None:
+                    row[-1] = [list(each) for each in fit(self._measured(key[1], doc))]
+        return self.bundle.record()
 
     def add(self, stage: str, source: str, url: str, origin: str, size: int, answer: Answer, doc: Any = None) -> None:
         """A document that the stage dropped. doc: None for a record that no document was made of. Never raises for
@@ -259,26 +271,38 @@ class DropRecorder:
         number = dropped_hash(stage, drop.reason, source, origin, doc.id if isinstance(doc, Document) else b"")
         if self.known.setdefault(drop.reason, Least()).takes(number):
             found = answer.detail or ("" if drop.measured else answer.summary)
-            values = self._values(doc, answer)
+            values: list[Value] = [
+                (name, "none" if value is None else value, drop.limits.get(name))
+                for name, value in drop.measured.items()
+            ]
+            if answer.series:
+                values.append((answer.series, answer.value, None))
             self.bundle.put(stage, drop.reason, number, Example.of(source, url, origin, size, found, values))
+            if not values and self._is_measured(doc):
+                self._wait((stage, drop.reason), number, doc)
 
-    def _values(self, doc: Any, answer: Answer) -> list[Value]:
-        """What was measured: what the Drop says, else where the rule's answer turns."""
-        drop: Drop = answer.result
-        values: list[Value] = [
-            (name, "none" if value is None else value, drop.limits.get(name)) for name, value in drop.measured.items()
-        ]
-        if answer.series:
-            values.append((answer.series, answer.value, None))
+    def _is_measured(self, doc: Any) -> bool:
+        """Whether the stage can be asked again what its rules make of the document."""
+        can = self.stage is not None and self.stage.judge is not None and self.params is not None
         text = doc.text if isinstance(doc, Document) else getattr(doc, "content", "")
-        if values or self.stage is None or self.params is None or self.stage.judge is None or len(text) > MAX_MEASURED:
-            return values
-        if self.resource is not None:
-            return values
+        return can and self.resource is None and len(text) <= MAX_MEASURED
+
+    def _wait(self, key: Reason, number: int, doc: Any) -> None:
+        """Measure the document at the end of the bundle, if it is one of the examples then."""
+        docs = self.waiting.setdefault(key, {})
+        docs[number] = doc
+        if self.bundle is not None:
+            for other in [other for other in docs if other not in self.bundle.examples[key]]:
+                del docs[other]
+
+    def _measured(self, reason: str, doc: Any) -> list[Value]:
+        """The thresholds at which the answer of a reason's rules turns, beside those of the recipe."""
+        if self.stage is None or self.params is None:
+            return []
         judge = partial(self._judge, self.stage.judge, doc)
         return [
             (each.rule.key, each.value, float(each.rule.threshold))
-            for each in readings(self.stage, self.params, judge, drop.reason)
+            for each in readings(self.stage, self.params, judge, reason)
             if each.value is not None
         ]
 
