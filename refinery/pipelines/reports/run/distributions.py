@@ -1,5 +1,6 @@
 """How numbers are distributed over documents, before and after: charts and quantiles from the statistics."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -100,7 +101,9 @@ def axis_ticks(bins: Histogram, unit: str) -> list[tuple[int, str]]:
         return []
     least = bins.edges[0] if bins.edges[0] > 0 or bins.upper <= 1 else bins.edges[1]
     found = {0: "0"} if bins.edges[0] == 0 else {}
-    texts = [(shown(value, unit), int(place_in(bins.edges, value))) for value in round_numbers(least, bins.upper)]
+    is_even = math.isclose(bins.edges[1] - bins.edges[0], bins.upper - bins.edges[-1]) and len(bins.edges) > 2
+    values = round_numbers(least, bins.upper, is_even)
+    texts = [(shown(value, unit), int(place_in(bins.edges, value))) for value in values]
     for text, place in sorted(texts, key=lambda each: len(each[0])):  # of several in one bin the shortest
         found.setdefault(place, text)
     return [(place, text) for place, text in sorted(found.items()) if 0 <= place < len(bins.edges)]

@@ -89,16 +89,17 @@ def place_in(edges: Sequence[float], value: float) -> float:
     return place + min(1.0, (value - edges[place]) / width if width > 0 else 0.0)
 
 
-def round_numbers(least: float, most: float, wanted: int = MOST_TICKS) -> list[float]:
+def round_numbers(least: float, most: float, is_even: bool = False, wanted: int = MOST_TICKS) -> list[float]:
     """Round numbers between two, ascending, at most `wanted`: on a logarithmic axis those that begin with 1, 2 or 5,
-    where they span more than a few octaves; otherwise multiples of 1, 2 or 5 times a power of ten.
+    where they span more than a few octaves; otherwise, and on an axis of even steps, multiples of 1, 2 or 5 times a
+    power of ten.
 
     >>> round_numbers(0.0, 1.0), round_numbers(64, 9000)
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0])
     """
     if not least < most:
         return []
-    if least > 0 and most > least * 2**OCTAVES:
+    if not is_even and least > 0 and most > least * 2**OCTAVES:
         powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
         for leading in ((1, 2, 5), (1, 3), (1,)):
             found = [float(f"{digit}e{power}") for power in powers for digit in leading]

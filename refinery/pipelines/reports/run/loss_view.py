@@ -82,7 +82,7 @@ def _categories(facts: Facts) -> Iterator[Html]:
     point = facts.statistics.point("published") if facts.statistics else None
     order = [stage.name for stage in facts.stages]
     for name in dict.fromkeys(each.name for each in found):
-        some = sorted((each for each in found if each.name == name), key=lambda each: order.index(each.stage))
+        some = [each for stage in order for each in found if (each.name, each.stage) == (name, stage)]
         sums: dict[str, int] = {}
         for each in some:
             for value in each.values:
@@ -104,7 +104,8 @@ def _categories(facts: Facts) -> Iterator[Html]:
         ]
         head = [name.replace("_", " "), *(f"{DROPPED} by {each.stage}" for each in some), KEPT]
         more = len(sums) - len(rows)
-        yield el("div", table(head, rows), el("p", f"and {more:,} more values, in dropped.json") if more > 0 else None)
+        if rows:
+            yield el("div", table(head, rows), el("p", f"and {more:,} more, in dropped.json") if more > 0 else None)
 
 
 def score_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
