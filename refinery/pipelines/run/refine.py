@@ -55,6 +55,7 @@ from refinery.pipelines.run.prefix import claim, describe_run, location, owned, 
 from refinery.pipelines.run.publish import publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
+from refinery.pipelines.run.wall_clock import ENDED, STARTED, note_time, read_times
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
@@ -62,6 +63,8 @@ from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources, write_tasks
+from refinery.transforms.statistics.dropped import KIND as DROPPED
+from refinery.transforms.statistics.dropped import merge_dropped
 from refinery.transforms.statistics.measure import KIND as STATISTICS
 from refinery.transforms.statistics.measure import merge_statistics
 from refinery.transforms.statistics.tally import measured_notes
@@ -110,11 +113,12 @@ class Refinement:
         if self._claim():
             manifest = Corpus(self.store).manifest
             merged = self._finished()  # the command that wrote it may have been killed right after
-            leave_report(self.store, merged and merged["seconds"], self.recipe.LANE.stages, self.say)
+            self._leave_report(merged and merged["seconds"])
             self._tidy(merged)
             self.say(f"{self.prefix} is complete already; nothing to do")
             return manifest
         with at_work(self.work_store, self.runner.remote, self.say), self.runner.heartbeat(self.prefix):
+            note_time(self.work_store, STARTED)
             return self._run_phases()
 
     def dry_run(self) -> None:
@@ -258,7 +262,11 @@ class Refinement:
             todo = unread_tasks(self.work, todo, reports[-1:])
         merged = merge_reports(reports)
         remove_orphans(self.work_store, merged, ("documents", "signatures"))
-        more = {INPUTS: settle_inputs(self.inputs, reports), STATISTICS: merge_statistics(reports)}
+        more = {
+            INPUTS: settle_inputs(self.inputs, reports),
+            STATISTICS: merge_statistics(reports),
+            DROPPED: merge_dropped(reports),
+        }
         return {**merged, **{key: found for key, found in more.items() if found is not None}}
 
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
@@ -367,7 +375,8 @@ class Refinement:
             {"refinery": version(DISTRIBUTION), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
             partial(publish_records, self.recipe, phases, self.jobs),
         )
-        leave_report(self.store, merged["seconds"], self.recipe.LANE.stages, self.say)
+        note_time(self.work_store, ENDED)
+        self._leave_report(merged["seconds"])
         self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals.get("tokens")):
             self.say(line)
@@ -375,14 +384,16 @@ class Refinement:
             self.say(line)
         return manifest
 
+    def _leave_report(self, seconds: Mapping[str, float] | None) -> None:
+        leave_report(self.store, seconds, self.recipe.LANE.stages, self.say, read_times(self.work_store))
+
     def _finished(self) -> dict[str, Any] | None:
         """The merged report of all phases, as far as they still are where they were."""
         try:
             found = [read_phase(self.work, name, self.fingerprints[name]) for name in PHASES]
         except FormatError:  # taken over from a place that is gone by now, which does a complete corpus no harm
             return None
-        phases = [phase for phase in found if phase is not None]
-        return merge_reports([phase.report for phase in phases]) if len(phases) == len(found) else None
+        return None if None in found else merge_reports([phase.report for phase in found if phase is not None])
 
     def _tidy(self, merged: Mapping[str, Any] | None) -> None:
         """Remove what attempts left behind. After the manifest, and by every later command: any may be killed."""

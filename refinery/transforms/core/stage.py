@@ -198,10 +198,15 @@ class Stage(Generic[P]):
         return tuple((path, digests[path]) for path in self.files(params) if path in digests)
 
     def __call__(
-        self, params: P | None = None, rejects: RejectParams | None = None, digests: Mapping[str, str] | None = None
+        self,
+        params: P | None = None,
+        rejects: RejectParams | None = None,
+        digests: Mapping[str, str] | None = None,
+        recorder: Any = None,
     ) -> Any:
         """The PTransform, a `PerDocument`: documents in, documents out; what it drops is counted and sampled by
-        `rejects`. digests: path -> sha256 of files; workers hold those of the stage to them (prepared.py)."""
+        `rejects`. digests: path -> sha256 of files; workers hold those of the stage to them (prepared.py). recorder: as
+        of `PerDocument`."""
         if self.judge is None or self.params is None:
             raise TypeError(f"stage {self.name} is a composite; it cannot be applied by itself")
         from refinery.transforms.core.per_document import PerDocument  # what only looks at declarations needs no Beam
@@ -222,6 +227,7 @@ class Stage(Generic[P]):
             reasons=known,
             excerpts=self.excerpts,
             files=self.held_files(chosen, digests or {}),
+            recorder=recorder,
         )
 
 

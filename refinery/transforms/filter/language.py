@@ -155,15 +155,18 @@ def judge_language(doc: Document, model: LanguageModel, params: LanguageParams) 
         best = best._replace(score=min(1.0, best.alone))
     if best is None:
         return Drop("language-score")
+    measured: dict[str, str | float] = {"language": best.code, "language_score": round(best.score, 4)}
+    if best.score < params.least:
+        return Drop("language-score", measured, {"language_score": params.least})
     code, script = best.code, best.script
     if not params.is_wanted(code, script):
         inside = MACROLANGUAGES.get(code, ())
         code = next((member for member in best.members if member in inside and params.is_wanted(member, script)), "")
         if not code:
-            return Drop("language-not-allowed")
+            return Drop("language-not-allowed", measured)
+    found: dict[str, str | float] = {**measured, "language": code}
     if best.score < params.needed(code, script):
-        return Drop("language-score")
-    found: dict[str, str | float] = {"language": code, "language_score": round(best.score, 4)}
+        return Drop("language-score", found, {"language_score": params.needed(code, script)})
     return replace(doc, meta={**doc.meta, **found, **({"language_script": script} if script else {})})
 
 

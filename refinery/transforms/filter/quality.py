@@ -231,7 +231,7 @@ def judge_quality(doc: Document, models: Sequence[FastTextModel], params: Qualit
     scores = {name: score / SCALE for name, score in points.items()}
     against = [reason for reason in reasons if reason]
     if against and (params.keep == "all" or len(against) == len(reasons)):
-        return Drop(against[0], scores)
+        return Drop(against[0], scores, {c.name: c.threshold for c in params.chosen if c.rule == "threshold"})
     bins = {bin_column(c): bisect_right(c.bins, scores[c.name]) for c in params.chosen if c.bins}
     return replace(doc, meta={**doc.meta, QUALITY_COLUMN: next(iter(scores.values())), **scores, **bins})
 

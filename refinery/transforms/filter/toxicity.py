@@ -118,7 +118,7 @@ def judge_toxicity(doc: Document, tables: Tables, params: ToxicityParams) -> Doc
     """
     hits, density = measure_toxicity(doc.text, tables, str(doc.meta.get("language", "")))
     if params.max_density is not None and hits >= params.min_hits and density > params.max_density:
-        return Drop("toxic-density")
+        return Drop("toxic-density", {"toxicity": round(density, 4)}, {"toxicity": params.max_density})
     if tables.model is not None and toxic_share(doc.text, tables.model, params.threshold) > params.max_toxic_share:
         return Drop("toxic-score")
     return replace(doc, meta={**doc.meta, "toxicity": round(density, 4)})

@@ -101,8 +101,8 @@ class _BatchRecords(BatchByFile):
         yield from self.hold(table, record_files(table["origin"].to_pylist(), self.files))
 
 
-def _publish(file: int, batches: Iterable[bytes], folder: str, location: str) -> bytes:
-    return side_output_record(KIND, **publish_file(folder, file, gather(batches), location))
+def _publish(file: int, batches: Iterable[bytes], folder: str, location: str) -> Iterator[bytes]:
+    yield side_output_record(KIND, **publish_file(folder, file, gather(batches), location))
 
 
 @dataclass

@@ -10,6 +10,7 @@ from refinery.pipelines.recipe.quantities.prices import PRICES, UNVERIFIED
 from refinery.pipelines.recipe.quantities.quantity import BARE, FACTORS, GRAMMARS, UNITS, grammar_of, typed
 from refinery.pipelines.reports.pages.markup import Html, el
 from refinery.pipelines.reports.pages.page import own_file, page
+from refinery.pipelines.reports.plan.drawn import COSTS, charts
 from refinery.pipelines.reports.plan.formulas import FORMULAS
 from refinery.pipelines.reports.plan.inputs import COST, INPUTS, MET, MOST, PASS, TARGET, TRAIN
 from refinery.pipelines.reports.plan.javascript import to_javascript
@@ -40,6 +41,8 @@ def plan_page(plan: Scenario, measured: Mapping[str, float] | None = None, notes
         "factors": FACTORS,
         "met": MET,
         "most": MOST,
+        "derived": plan.derived,
+        "costs": list(COSTS),
         "mostKept": max(1.0, *plan.retentions.values()),
     }
     body = (
@@ -52,7 +55,7 @@ def plan_page(plan: Scenario, measured: Mapping[str, float] | None = None, notes
             "main",
             meter(),
             el("div", stage_fields(plan, summaries), input_fields(plan, [TARGET, PASS, TRAIN])),
-            el("div", output_fields(), input_fields(plan, [COST])),
+            el("div", charts(plan), output_fields(), input_fields(plan, [COST])),
         ),
         el("footer", el("p", f"{UNVERIFIED.capitalize()}.")),
     )

@@ -25,9 +25,9 @@ from refinery.pipelines.corpus.browse.reading.judgements import MOST_NOTE, VERDI
 from refinery.pipelines.corpus.browse.reading.looked_at import Opened
 from refinery.pipelines.corpus.browse.reading.stages import LOST, Judged, judge_document
 from refinery.pipelines.corpus.browse.reading.withheld import WITHDRAWN
-from refinery.pipelines.corpus.replay.measured_rules import Reading
 from refinery.pipelines.corpus.trace.answers import Answer, Doc, Kept, Missing, Query, Rejected, Removed, Replayed
 from refinery.pipelines.reports.pages.markup import Html, el, join, prose
+from refinery.transforms.core.measured_rules import Reading
 
 LISTED = 20  # documents of one query
 

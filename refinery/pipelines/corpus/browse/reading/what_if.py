@@ -14,13 +14,13 @@ from refinery.pipelines.corpus.browse.reading.deadline import Deadline
 from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt, Opened
 from refinery.pipelines.corpus.browse.reading.samples import SEED, rejected_sample
 from refinery.pipelines.corpus.browse.reading.withheld import WITHDRAWN
-from refinery.pipelines.corpus.replay.measured_rules import Rule, read_rule, rules_of, threshold_range, with_value
 from refinery.pipelines.corpus.replay.replay import NoReplay
 from refinery.pipelines.corpus.replay.try_document import Step, Trial
 from refinery.pipelines.corpus.show.draw import draw_kept
 from refinery.pipelines.corpus.trace.answers import Doc
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.lane import AnyStage
+from refinery.transforms.core.measured_rules import Rule, read_rule, rules_of, threshold_range, with_value
 
 SECONDS = 8.0  # that a sample, or judging it, may take
 MOST_BYTES = 64 << 20  # of the records of a sample, which are held

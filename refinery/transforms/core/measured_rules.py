@@ -64,9 +64,11 @@ def named_values(stage: AnyStage, params: Params, name: str) -> dict[tuple[str, 
     return {path: _value(params, path) for reason in named for path in _places(params, reason.name, reason.meaning)}
 
 
-def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Iterator[Reading]:
-    """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule."""
-    return (read_rule(rule, stage, params, judge) for rule in rules_of(stage, params))
+def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any], reason: str = "") -> Iterator[Reading]:
+    """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule.
+    reason: only the rules of this reason."""
+    rules = rules_of(stage, params)
+    return (read_rule(rule, stage, params, judge) for rule in rules if not reason or rule.reason == reason)
 
 
 def read_rule(rule: Rule, stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Reading:
