@@ -6,6 +6,7 @@ from typing import Any
 from refinery.transforms.core.safe_text import safe
 
 SHOWN = 5  # differences of two runs
+VALUE = 60  # characters of a setting
 FILES = 3  # names of files that are shown of each kind
 
 
@@ -60,7 +61,15 @@ def _recipe_differences(theirs: Any, ours: Any, keys: Collection[str]) -> Iterat
     before = {key: value for key, value in _mapping(theirs.get("recipe")).items() if key in keys}
     after = {key: value for key, value in ours["recipe"].items() if key in keys}
     for path, there, here in leaves(before, after, ""):
-        yield f"{path} is {there!r} there, {here!r} here"
+        yield f"{path} is {_value(there, here)} there, {_value(here, there)} here"
+
+
+def _value(value: Any, other: Any) -> str:
+    """A setting, short enough for a message. other: the setting it is compared with; a section is on or off."""
+    if isinstance(value, Mapping) or (value is None and isinstance(other, Mapping)):
+        return "off" if value is None else "on"
+    shown = repr(value)
+    return shown if len(shown) <= VALUE else f"{shown[: VALUE - 1]}…"
 
 
 def input_differences(theirs: Any, ours: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -28,13 +28,19 @@ def check_sources(funnel: Sequence[Mapping[str, Any]], failures: "FailureParams"
     """Raises RefineError where nothing is left of a source. funnel: of the phases so far, every source in it. off:
     names of sources that are switched off, of which nothing is expected.
     """
-    last: dict[str, Mapping[str, Any]] = {row["source"]: row for row in funnel if row["source"] not in off}
-    lost = [source for source, row in last.items() if not row["kept"]["documents"]]
+    lost = empty_sources(row for row in funnel if row["source"] not in off)
     if problems := [_describe(funnel, source) for source in lost if not may_be_empty(failures, source)]:
         raise RefineError(
-            "\n".join(problems) + "\nFix the source and choose another --output. Or, to go on without it, run the same "
-            "command with --set failures.allow_empty=true: it continues where it stopped."
+            "\n".join(problems) + "\nFix the source, or the rule that dropped it (`refinery try` shows what "
+            "each rule measures), and choose another --output. Or, to go on without it, run the same command with "
+            "--set failures.allow_empty=true: it continues where it stopped."
         )
+
+
+def empty_sources(funnel: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Sources of which the stages so far kept nothing."""
+    kept = {row["source"]: row["kept"]["documents"] for row in funnel}
+    return [source for source, count in kept.items() if not count]
 
 
 def losses(funnel: Iterable[Mapping[str, Any]], source: str) -> list[tuple[str, str, int]]:

@@ -141,7 +141,7 @@ def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, floa
                 for reason, entry in row[outcome].items():
                     reasons[reason] = reasons.get(reason, 0) + entry["documents"]
             for reason, count in sorted(reasons.items(), key=lambda e: (-e[1], e[0])):
-                lines.append(f"  {sign} {reason:<24}{'':>24}{count:>10,}")
+                lines.append(f"  {sign} {reason:<48}{count:>10,}")
         lines += found_lines(rows) + scored_lines(rows)
     if tokens is not None:
         lines.append(f"{'tokens':<28}{'':>12}{tokens:>12,}")

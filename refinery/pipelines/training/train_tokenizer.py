@@ -110,6 +110,8 @@ def train_tokenizer(
         say(line)
     if metrics.vocab_size < params.vocab_size:
         say(f"fewer than the requested {params.vocab_size:,} entries: the sample is too small, give more text")
+    if without := ", ".join(name for name, own in chosen.items() if name and not own):
+        say(f"no text of {without} is left to learn from: `refinery try` shows what each rule measures")
     return metrics
 
 

@@ -35,6 +35,19 @@ def test_differences_are_said_in_words() -> None:
 @pytest.mark.parametrize(
     ("there", "here", "words"),
     [
+        (None, {"gopher": {"min_words": 50}}, "a is off there, on here"),
+        ({"gopher": {"min_words": 50}}, None, "a is on there, off here"),
+        (["x" * 100], [], "a is ['" + "x" * 57 + "… there, [] here"),
+        (None, 1, "a is None there, 1 here"),
+    ],
+)
+def test_a_section_is_on_or_off_and_a_long_value_is_cut(there: Any, here: Any, words: str) -> None:
+    assert differences({**BEFORE, "recipe": {"a": there}}, {**BEFORE, "recipe": {"a": here}}) == words
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "words"),
+    [
         ([file("a")], [file("a")], []),
         ([file("a")], [file("a"), file("b"), file("c")], ["2 input files not there (b, c)"]),
         ([file("a"), file("b")], [file("a")], ["1 input file gone (b)"]),

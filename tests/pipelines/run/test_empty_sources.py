@@ -47,6 +47,7 @@ def test_an_empty_source_fails_the_run(counts: list[Count], words: str) -> None:
     with pytest.raises(RefineError) as caught:
         check_sources(rows, FailureParams())
     assert words in str(caught.value)
+    assert "or the rule that dropped it (`refinery try` shows what each rule measures)" in str(caught.value)
     assert "--set failures.allow_empty=true: it continues where it stopped" in str(caught.value)
     check_sources(rows, FailureParams(allow_empty=True))
     check_sources(rows, FailureParams(allow_empty=("b",)))

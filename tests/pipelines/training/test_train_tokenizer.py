@@ -220,6 +220,7 @@ def test_what_each_source_gave(tmp_path: Path) -> None:
     )
     assert of["greek"].bytes_per_token == size / tokens
     assert [line.split()[0] for line in said[2:6]] == ["source", "latin", "greek", "none"]
+    assert said[-1] == "no text of none is left to learn from: `refinery try` shows what each rule measures"
 
 
 def test_bytes_of_unknown_characters_are_counted(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from refinery.pipelines.corpus.trace.answers import (
 )
 from refinery.transforms.core.names import OVER_TARGET
 from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import many
 
 NAMES = {
     Kept: "kept",
@@ -245,7 +246,7 @@ def _scores(answer: Kept) -> str:
         if value not in (None, "")
     ]
     facts.append(f"{answer.text_bytes} bytes of text")
-    facts.append(f"represents {answer.copies} documents of {safe(', '.join(answer.sources))}")
+    facts.append(f"represents {many(answer.copies, 'document')} of {safe(', '.join(answer.sources))}")
     return ", ".join(part for part in facts if part)
 
 
@@ -297,7 +298,7 @@ def _next(field: str) -> Iterator[str]:
 def _searched(inputs: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield "the inputs were:"
     for source, files in inputs.items():
-        yield f"  source {safe(source)}: {len(files)} files"
+        yield f"  source {safe(source)}: {many(len(files), 'file')}"
         yield from (f"    {safe(path)}" for path in files[:SHOWN_FILES])
         if len(files) > SHOWN_FILES:
             yield f"    and {len(files) - SHOWN_FILES} more, listed in _run.json"

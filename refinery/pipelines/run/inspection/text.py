@@ -8,7 +8,7 @@ from typing import Any
 from refinery.loader.format.manifest import TokenFacts
 from refinery.loader.format.shard_list import as_shards
 from refinery.pipelines.progress.words import human_bytes
-from refinery.pipelines.run.empty_sources import loss_warnings
+from refinery.pipelines.run.empty_sources import empty_sources, loss_warnings
 from refinery.pipelines.run.funnel import funnel_table
 from refinery.pipelines.run.inspection.inspection import PHASES, Inspection, PhaseState
 from refinery.pipelines.run.packed_counts import packed_line
@@ -172,6 +172,10 @@ def advice(found: Inspection) -> Iterator[str]:
         yield f"next: refinery verify {found.prefix}"
     else:
         yield f"next: resume with the command that started it: refinery refine RECIPE … {place}"
+        cleaned = any(phase.name == PHASES[0] and phase.state == "done" for phase in found.phases)
+        if cleaned and (empty := empty_sources(found.funnel)):
+            names = safe(", ".join(empty))
+            yield f"      it stops, since nothing is kept of {names}, unless failures.allow_empty allows that"
         for job in found.jobs:
             if job.state not in (*ENDED, "UNKNOWN"):
                 yield f"      it waits for the job; --live shows its state; cancel it: {cancel_command(job)}"

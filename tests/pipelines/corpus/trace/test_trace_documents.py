@@ -248,7 +248,7 @@ def test_missing(corpus: Path, query: dict[str, str], text: list[str]) -> None:
     found = ask(corpus, **query)
     assert [type(answer) for _, answer in found.answers] == [Missing] and not found.complete
     output = "\n".join(text_lines(found))
-    for part in (*text, "work/ is missing", "source crawl: 1 files", "in/a"):
+    for part in (*text, "work/ is missing", "source crawl: 1 file", "in/a"):
         assert part in output
     assert ("dead letters" in output) is ("url" in query)
 

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,15 @@ def test_every_step_of_a_run(run: Path, step: str) -> None:
     read = [row for row in found.funnel if row["stage"] == "read"]
     assert (sum(row["in"]["documents"] for row in read) == 0) is (step == "no wave yet")
     assert found.inputs["crawl"]["files"] == 4 and found.inputs["notes"]["bytes"] > 0
+
+
+def test_a_run_that_stopped_at_an_empty_source_is_not_just_repeated(run: Path) -> None:
+    remove(run, *STEPS["dedup"][0])
+    found = inspect(str(run))
+    assert "since nothing is kept" not in words(found)
+    rows = [{**row, "kept": {"documents": 0, "bytes": 0}} if row["source"] == "notes" else row for row in found.funnel]
+    stopped = words(replace(found, funnel=tuple(rows)))
+    assert "it stops, since nothing is kept of notes, unless failures.allow_empty allows that" in stopped
 
 
 def test_what_it_says_of_a_corpus(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
