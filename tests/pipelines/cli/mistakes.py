@@ -129,7 +129,7 @@ COMMANDS = [
     Mistake("status corpus", "corpus: a corpus, no export; `refinery inspect` tells of it"),
     Mistake(
         "sample corpus --stage exact-duplicate",
-        "'exact-duplicate': no stage dropped a document for this reason; did you mean exact-duplicates\\?",
+        "'exact-duplicate': no document was dropped at this stage; did you mean exact-duplicates\\?",
     ),
     Mistake(
         "sample corpus --reason emty", "'emty': no stage dropped a document for this reason; did you mean empty\\?"

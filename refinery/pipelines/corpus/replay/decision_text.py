@@ -29,8 +29,19 @@ def detail_lines(decision: "Decision", every: bool = True) -> Iterator[str]:
         yield f"  {'!' if decision.outcome == 'dead' else '-'} {safe(decision.reason)}"
     for name, value in (decision.limits or {}).items():
         yield f"    {safe(name)} = {safe(str(value))}"
-    if decision.advice and decision.advice != "nothing":
-        yield f"    {decision.advice}"
+    if said := advice_words(decision.advice):
+        yield f"    {said}"
+
+
+def advice_words(advice: str) -> str:
+    """What a reason advises, as a sentence that stands alone; "" where there is nothing to do or to say.
+
+    >>> advice_words("lower it"), advice_words("nothing; images are not read"), advice_words("nothing")
+    ('if that is too much: lower it', 'images are not read', '')
+    """
+    if advice.startswith("nothing"):
+        return advice.removeprefix("nothing").lstrip(";: ")
+    return f"if that is too much: {advice}" if advice else ""
 
 
 def _reading_line(reading: "Reading") -> str:

@@ -63,7 +63,8 @@ def draw_rejected(
         there = ", ".join(f"{s} {r} ({n:,})" for (s, r), n in dropped.most_common(LISTED))
         what = " ".join(part for part in (stage[:80], reason[:80]) if part)
         hint = _meant(dropped, stage, reason) or f"; most were dropped by: {there or 'none'}"
-        raise ValueError(f"{what!a}: no stage dropped a document for this reason{hint}")
+        nothing = "no stage dropped a document for this reason" if reason else "no document was dropped at this stage"
+        raise ValueError(f"{what!a}: {nothing}{hint}")
 
     def look(path: str) -> list[tuple[int, Row]]:
         with corpus.parquet(path) as file:

@@ -15,6 +15,7 @@ from refinery.pipelines.corpus.trace.trace_text import answer_lines
 from refinery.pipelines.published.scan import Say
 from refinery.transforms.core.names import OVER_TARGET
 from refinery.transforms.core.safe_text import safe, safe_lines
+from refinery.transforms.core.wording import many
 
 if TYPE_CHECKING:
     from refinery.pipelines.corpus.replay.try_document import Decision
@@ -70,7 +71,10 @@ def nothing_line(texts: Texts, stage: str, reason: str) -> str:
         return f"{total:,} duplicates, which removals/ lists; `refinery trace` and `show` say what was kept instead"
     rejects = texts.corpus.manifest.recipe.get("rejects")
     rate = rejects.get("rate") if isinstance(rejects, dict) else None
-    return f"{total:,} documents were dropped for this reason, but none is listed in rejects/: rejects.rate is {rate}"
+    return (
+        f"{many(total, 'document')} dropped here, but rejects/ lists none of them: rejects.rate is {rate}; "
+        "a run with rejects.rate=1 lists all"
+    )
 
 
 def sample_lines(found: Iterator[Sampled]) -> Iterator[str]:

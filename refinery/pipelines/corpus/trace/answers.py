@@ -39,7 +39,10 @@ class Query:
         if self.field == "id":
             digits = self.value.lower()
             if len(digits) != 2 * ID_BYTES or set(digits) - set("0123456789abcdef"):
-                raise ValueError(f"--id {self.value[:SHOWN]!a}: {2 * ID_BYTES} hexadecimal digits are allowed")
+                raise ValueError(
+                    f"--id {self.value[:SHOWN]!a}: {2 * ID_BYTES} hexadecimal digits are allowed, the id that "
+                    "`refinery sample` prints; --url and --origin take what the input says"
+                )
             object.__setattr__(self, "value", digits)
         if self.field == "token":
             self.place()

@@ -215,11 +215,11 @@ def _acquire_commands(clones: Sequence[str], raw_code: Sequence[Group]) -> Itera
 
 
 def next_commands(recipe: str, tokenizer: str, corpus: str) -> list[str]:
-    """What to run when a recipe is written."""
+    """What to run when a recipe is written. `doctor` comes after the tokenizer, which it would miss."""
     named: Mapping[str, str] = {each: shlex.quote(each) for each in (recipe, tokenizer, corpus)}
     return [
-        f"refinery doctor {named[recipe]} --output {named[corpus]}",
         f"refinery train-tokenizer {named[recipe]} --output {named[tokenizer]}",
+        f"refinery doctor {named[recipe]} --output {named[corpus]}",
         f"refinery refine {named[recipe]} --output {named[corpus]}",
         f"refinery verify {named[corpus]}",
     ]

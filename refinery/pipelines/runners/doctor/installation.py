@@ -18,6 +18,7 @@ from refinery.pipelines.shell.installed import UnusableCommandError, installed_c
 
 PACKAGE = Path(refinery.__file__).parent
 BASE, PIPELINE = "", "pipeline"  # extras: what a training node has, what makes corpora
+MISSING = " is missing"
 
 
 def python_version() -> Finding:
@@ -69,6 +70,7 @@ def newest_source(name: str) -> float:
 
 def libraries(needed: bool) -> Iterator[Finding]:
     """A line for each extra of the distribution: which of its libraries are missing, or of a version that is not its.
+    One line for all extras that corpora do not need and that were not installed.
 
     needed: whether a recipe is to be run, so [pipeline] must be there.
     """
@@ -78,6 +80,7 @@ def libraries(needed: bool) -> Iterator[Finding]:
         state = problem if needed else warning
         yield state("libraries", f"only the loader is installed; commands need {install(PIPELINE)}")
         return
+    absent = []
     for extra in (BASE, *(distribution(DISTRIBUTION).metadata.get_all("Provides-Extra") or ())):
         name = f"libraries [{extra}]" if extra else "libraries"
         deep = extra in (BASE, PIPELINE)
@@ -88,8 +91,12 @@ def libraries(needed: bool) -> Iterator[Finding]:
             yield problem(name, f"{'; '.join(lacking)}: {install(extra)}")
         elif extra == PIPELINE:
             yield warning(name, f"{'; '.join(lacking)}: commands that run recipes need {install(extra)}")
+        elif all(line.endswith(MISSING) for line in lacking):
+            absent.append(f"[{extra}]")
         else:
             yield ok(name, f"not needed to make corpora; {'; '.join(lacking)}")
+    if absent:
+        yield ok("other libraries", f"not needed to make corpora, and not (all) installed: {', '.join(absent)}")
 
 
 def install(extra: str) -> str:
@@ -115,7 +122,7 @@ def lacking_libraries(extra: str, deep: bool) -> Iterator[str]:
         if found and requirement.specifier.contains(found, prereleases=True):
             pass
         elif (wanted, found) not in seen:
-            yield f"{name} {found} found, {wanted} needed{whose}" if found else f"{wanted} is missing{whose}"
+            yield f"{name} {found} found, {wanted} needed{whose}" if found else f"{wanted}{MISSING}{whose}"
         seen.add((wanted, found))
         for inner in ("", *sorted(requirement.extras)) if deep and found else ():
             if (name, inner) not in seen:

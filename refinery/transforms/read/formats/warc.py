@@ -45,7 +45,7 @@ REASONS = (
     Reason(
         "record-type",
         "not content: warcinfo, request, metadata, revisit, DNS, whois, a crawler's own logs, reports and notes",
-        "nothing; expect more than half of a crawl's records",
+        "nothing; often more than half of a crawl's records are of this kind",
     ),
     Reason("http-status", "not 200"),
     Reason(

@@ -268,6 +268,7 @@ def test_the_command_writes_once_and_says_what_to_run(here: Path, capsys: pytest
     assert execute(["init", "my texts", "--output", "r e.yaml", "--name", "it's: mine"]) == 0
     said = capsys.readouterr()
     assert "refinery doctor 'r e.yaml' --output out/it-s-mine\n" in said.out
+    assert said.out.index("refinery train-tokenizer") < said.out.index("refinery doctor")  # which wants the tokenizer
     assert "refinery refine 'r e.yaml' --output out/it-s-mine\n" in said.out
     assert "looking into my texts/a.jsonl (1 of 1)" in said.err
     written = Path("r e.yaml").read_bytes()

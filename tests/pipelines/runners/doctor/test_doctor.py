@@ -128,10 +128,14 @@ def test_every_kernel_of_the_folders_is_looked_at(monkeypatch: pytest.MonkeyPatc
 
 
 def test_libraries_beside_the_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every extra has its line; what is missing, or of another version, is named."""
+    """Every extra has its line, or is in the line of those that are not needed; what is missing, or of another version,
+    is named."""
     extras = distribution(DISTRIBUTION).metadata.get_all("Provides-Extra") or []
     lines = {finding.check: finding for finding in LIBRARIES(True)}
-    assert set(lines) == {"libraries", *(f"libraries [{extra}]" for extra in extras)}
+    other = lines.pop("other libraries", None)
+    absent = [part.strip("[] ") for part in other.text.rpartition(": ")[2].split(",")] if other else []
+    assert set(lines) == {"libraries", *(f"libraries [{extra}]" for extra in extras if extra not in absent)}
+    assert set(absent) <= set(extras) and not {"pipeline", ""} & set(absent)
     assert lines["libraries [pipeline]"].state is State.OK
 
     class Older:
@@ -148,6 +152,10 @@ def test_libraries_beside_the_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     assert finding.state is State.PROBLEM and "pip install 'corpus-refinery[pipeline]'" in finding.text
     assert "fastwarc 1.0 found, fastwarc==2.0.1 needed" in finding.text and "orjson<4,>=3.10 is missing" in finding.text
     assert lines["libraries"].state is State.OK
+    monkeypatch.setattr(installation, "lacking_libraries", lambda extra, deep: ["a==1 is missing"] * (extra == "torch"))
+    assert {finding.check: finding.text for finding in LIBRARIES(True)}["other libraries"] == (
+        "not needed to make corpora, and not (all) installed: [torch]"
+    )
 
 
 def test_the_loader_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from refinery.pipelines.corpus.browse.reading.judgements import MOST_NOTE, VERDI
 from refinery.pipelines.corpus.browse.reading.looked_at import Opened
 from refinery.pipelines.corpus.browse.reading.stages import LOST, Judged, judge_document
 from refinery.pipelines.corpus.browse.reading.withheld import WITHDRAWN
+from refinery.pipelines.corpus.replay.decision_text import advice_words
 from refinery.pipelines.corpus.trace.answers import Answer, Doc, Kept, Missing, Query, Rejected, Removed, Replayed
 from refinery.pipelines.reports.pages.markup import Html, el, join, prose
 from refinery.transforms.core.measured_rules import Reading
@@ -118,7 +119,8 @@ def _why(frame: Frame, answer: Answer, judged: Judged) -> list[object]:
         said.append(note("The stage found: ", el("bdi", answer.found)))
     last = judged.last
     if last is not None and last.outcome in LOST:
-        advice = "" if last.advice == "nothing" else f"If that is too much: {last.advice}." if last.advice else ""
+        said_of_it = advice_words(last.advice)
+        advice = f"{said_of_it[0].upper()}{said_of_it[1:]}." if said_of_it else ""
         said.append(note(f"Judged again, {last.stage} loses it: ", prose(last.reason), ". ", prose(advice)))
         said += [note(f"{name} = {value}") for name, value in (last.limits or {}).items()]
     elif last is not None:

@@ -80,7 +80,7 @@ def link(text: object, address: str, **attributes: object) -> Html:
 
 def page(frame: Frame, title: str, *body: object) -> str:
     """A whole page."""
-    where = f"{title} · {frame.run.name}" if frame.run else title
+    where = f"{title} · {frame.run.name}" if frame.run and frame.run.name != title else title
     head = "".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
