@@ -192,7 +192,7 @@ def test_a_command_without_the_funnels_libraries_says_what_to_install(installed:
         if path.name not in ("apache_beam", "orjson"):
             (libraries / path.name).symlink_to(path)
     script = (
-        f"import sys; sys.path += [{str(installed)!r}, {str(libraries)!r}]; sys.argv = ['refinery', 'verify', 'x']; "
+        f"import sys; sys.path += [{str(installed)!r}, {str(libraries)!r}]; sys.argv = ['refinery', 'verify', '.']; "
     )
     script += "from refinery.__main__ import main; main()"
     command = [sys.executable, "-I", "-S", "-c", script]
