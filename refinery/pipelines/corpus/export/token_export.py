@@ -19,12 +19,11 @@ from refinery.pipelines.corpus.export.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from refinery.pipelines.corpus.export.cut_shards import cut_shards
 from refinery.pipelines.corpus.export.export_format import KIND
 from refinery.pipelines.corpus.export.export_manifest import listed_files, sum_sources
 from refinery.pipelines.corpus.export.options import WORK, ExportOptions
 from refinery.pipelines.corpus.export.place import Place, SourceCorpus
-from refinery.pipelines.corpus.export.regions import overlapping, region_count, region_entries
+from refinery.pipelines.corpus.export.regions import cut_shards, overlapping, region_count, region_entries
 from refinery.pipelines.corpus.export.rewrite import TakenOut, new_name, rewritten, still_held, taken_out, warning
 from refinery.pipelines.corpus.export.rows import plain_entry
 from refinery.pipelines.corpus.export.token_job import (

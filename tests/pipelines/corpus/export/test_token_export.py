@@ -17,10 +17,9 @@ from refinery.loader.format.manifest import MANIFEST, read_manifest, seal, unsea
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.checks.verify_export import verify_export
 from refinery.pipelines.corpus.export.checkpoint import CHECKPOINT, SplitPlan
-from refinery.pipelines.corpus.export.cut_shards import cut_shards
 from refinery.pipelines.corpus.export.options import WORK
 from refinery.pipelines.corpus.export.place import Place
-from refinery.pipelines.corpus.export.regions import overlapping
+from refinery.pipelines.corpus.export.regions import cut_shards, overlapping
 from refinery.pipelines.corpus.export.status import export_status, text_lines
 from refinery.pipelines.corpus.export.token_export import TokenExport
 from refinery.pipelines.run.errors import RefineError
