@@ -95,7 +95,7 @@ class Reader:
     where the first records hold no document; returns a line about why, "" where it does not know. NO_DOCUMENT in it
     stands for what was found instead (explain.py). names: called as names(task, source, limits); returns the names of
     the fields of the first records, in order, none where they cannot be read. Without it the text is never looked for
-    under another name than `text_field`.
+    under a name other than `text_field`.
     """
 
     name: str
