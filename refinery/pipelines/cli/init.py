@@ -12,8 +12,8 @@ EXAMPLES = """examples:
   refinery init 'crawl/*.warc.gz' books/ --output my.yaml --name my-corpus
   refinery init hf://datasets/allenai/c4@main/en/ --output c4.yaml
   refinery init gs://bucket/texts/ s3://bucket/more/*.parquet
-A sample is read: of each kind of file up to eight files, 100 records and 4 MiB of text of each. Nothing is run. What
-cannot be read is said in a line each. docs/init.md has what the recipe says."""
+A sample is read: up to eight files of each kind, and of each file up to 100 records and 4 MiB of text. Nothing is run.
+A warning names each file that cannot be read. docs/init.md says where each line of the recipe comes from."""
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -6,6 +6,7 @@ tests hold every stage to its version. The code of a user's own stages counts by
 """
 
 import functools
+import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -139,7 +140,9 @@ def file_digest(path: str) -> str:
     try:
         return resource_digest(path)
     except OSError as error:
-        raise RecipeError(f"{path}: cannot be read: {error.strerror or error}") from error
+        is_relative = "://" not in path and not os.path.isabs(path)
+        hint = "; relative paths start at the current folder" if is_relative else ""
+        raise RecipeError(f"{path}: cannot be read: {error.strerror or error}{hint}") from error
 
 
 def input_digest(path: str, size: int) -> str:

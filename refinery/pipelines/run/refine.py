@@ -58,6 +58,7 @@ from refinery.pipelines.run.wall_clock import ENDED, STARTED, note_time, read_ti
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
+from refinery.transforms.core.wording import many
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.probe import probe_sources
@@ -281,8 +282,8 @@ class Refinement:
         for found in report["components"]:
             rounds = f", {found['rounds']} rounds of contraction" if found["method"] == "contraction" else ""
             self.say(
-                f"{found['scope']}: {found['links']:,} links join {found['documents']:,} documents to "
-                f"{found['components']:,} components, the largest of {found['largest']:,}{rounds}"
+                f"{found['scope']}: {found['links']:,} links join {found['documents']:,} documents into "
+                f"{found['components']:,} components, the largest of {many(found['largest'], 'document')}{rounds}"
             )
         remove_orphans(self.work_store, report, ("verdicts",))
         return report

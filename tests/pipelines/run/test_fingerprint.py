@@ -36,6 +36,13 @@ def changed(before: Recipe, after: Recipe) -> list[str]:
     return [phase for phase in first if first[phase] != second[phase]]
 
 
+def test_a_file_that_is_missing_by_a_relative_path_says_where_it_begins(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"^gone\.json: cannot be read: .*; relative paths start at the current"):
+        module.file_digest("gone.json")
+    with pytest.raises(RecipeError, match=r"gone\.json: cannot be read: [^;]*$"):
+        module.file_digest(str(tmp_path / "gone.json"))
+
+
 def test_each_phase_depends_on_its_sections_and_on_the_phases_before(recipe: Recipe) -> None:
     assert changed(recipe, recipe) == []
     assert changed(recipe, recipe.replace(language=None)) == ["clean", "dedup", "shards"]

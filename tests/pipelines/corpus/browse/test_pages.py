@@ -229,6 +229,7 @@ def test_a_removed_document_and_its_cluster(visitor: Visitor, runs: Path) -> Non
     origin = next(row for row in rows(runs / "first", "removals") if row["url"] == h.NEAR)["origin"]
     compared = visitor.get("a/cluster", id=kept_id.hex(), removed=origin)  # type: ignore[attr-defined]  # bytes
     assert "<del>no</del>" in compared and "<ins>w20x0</ins>" in compared and h.MAIL not in compared
+    assert "<h1>Documents removed as duplicates (near-duplicate)</h1>" in visitor.get("a/clusters")
     assert h.NEAR in visitor.get("a/clusters") and h.COPY not in visitor.get("a/clusters")
     assert "is allowed" in visitor.get("a/cluster", 422, id="no") or "are allowed" in visitor.get(
         "a/cluster", 422, id="no"

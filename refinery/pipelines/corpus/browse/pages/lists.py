@@ -54,7 +54,7 @@ def documents_page(visit: Visit) -> str:
     stopped = "" if found.next is None else "; the time for a page was up" if len(found.rows) < 50 else ""
     return page(
         frame,
-        f"Documents {WORDS[asked.kind]}",
+        f"Documents {WORDS[asked.kind]}{f' ({asked.reason})' if asked.reason else ''}",
         _form(frame, asked),
         section(
             "Found",
