@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from refinery.pipelines.cli.command_line import execute
+from refinery.pipelines.corpus.replay.decision_text import advice_words
 from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import text_of
@@ -90,3 +91,17 @@ def test_what_the_language_would_have_been(recipe: Path, tmp_path: Path) -> None
     assert done.returncode == 1
     assert "  - language-not-allowed: " in done.stdout
     assert "    language = de\n    language_score = " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("advice", "words"),
+    [
+        ("lower it", "if that is too much: lower it"),
+        ("nothing; images are not read", "images are not read"),
+        ("nothing: fail closed", "fail closed"),
+        ("nothing", ""),
+        ("", ""),
+    ],
+)
+def test_advice_stands_alone(advice: str, words: str) -> None:
+    assert advice_words(advice) == words
