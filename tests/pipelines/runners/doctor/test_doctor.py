@@ -247,7 +247,7 @@ def test_credentials_are_told_by_kind_alone(
     file.write_text(HIDDEN)
     assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS is not a file of credentials"
     file.unlink()
-    assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS names a file that is not there"
+    assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS names a file that does not exist"
     login = type("Credentials", (), {"__module__": "google.oauth2.service_account"})
     monkeypatch.setattr(google.auth, "default", lambda: (login(), None))
     assert google_cloud.credentials() == ok("Google credentials", "a service account's key")
