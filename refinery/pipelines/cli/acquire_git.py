@@ -12,7 +12,7 @@ EXAMPLES = """examples:
   refinery acquire git repositories.yaml --output repos
   refinery acquire git --url https://github.com/redis/redis --tag 7.2.4 --output repos
   refinery acquire git --clone . --commit 0123456789abcdef0123456789abcdef01234567 --output gs://bucket/repos
-where repositories.yaml is (docs/acquisition.md has all keys):
+An example of repositories.yaml (docs/acquisition.md has all keys):
   repositories:
     - {url: "https://github.com/redis/redis", tag: "7.2.4"}
     - {clone: ../linux, commit: 0123456789abcdef0123456789abcdef01234567}
@@ -82,7 +82,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="acquire git",
-    summary="source files of repositories, each pinned by a tag or a commit",
+    summary="read source files of repositories, each pinned by a tag or a commit",
     section=Section.PREPARE,
     examples=EXAMPLES,
     arguments=arguments,

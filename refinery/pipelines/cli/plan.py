@@ -42,7 +42,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--work", default="", metavar="LOCATION", help="with --from: where its parts are (PREFIX/work)")
     parser.add_argument("--hosts", default="", metavar="N", help="hosts that there are; the days follow from them")
     parser.add_argument("--html", default="", metavar="FILE", help="write the plan as a page with sliders instead")
-    parser.add_argument("--overwrite", action="store_true", help="replace a page that is there")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing page")
     parser.add_argument("--json", action="store_true", help="one JSON object of every quantity instead of text")
     for each in INPUTS:
         default = f"; default {typed(each.reference)}" if each.name != "raw" else ""
@@ -133,7 +133,7 @@ def read_retention(text: str) -> tuple[str, float]:
 
 COMMAND = Command(
     name="plan",
-    summary="what a corpus will take: raw bytes, cores, hosts, days, cost, and the loader's tokens per second",
+    summary="compute what a corpus will take: raw bytes, cores, hosts, days, cost, and the loader's tokens per second",
     section=Section.PREPARE,
     examples=EXAMPLES,
     arguments=arguments,

@@ -17,7 +17,7 @@ EXAMPLES = """examples:
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "words", nargs="*", metavar="NAME | new NAME", help="one stage alone; or a new one of that name"
+        "words", nargs="*", metavar="NAME | new NAME", help="only this stage; or a new one with this name"
     )
     parser.add_argument(
         "--recipe", default="", metavar="FILE", help="with the stages of your own that this recipe uses"
@@ -56,7 +56,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="stages",
-    summary="all stages with their parameters, reasons and versions; `stages new NAME` writes an example",
+    summary="list stages with their parameters, reasons and versions; `stages new NAME` writes an example",
     section=Section.PREPARE,
     examples=EXAMPLES,
     arguments=arguments,

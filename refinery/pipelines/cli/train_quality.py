@@ -22,7 +22,7 @@ def arguments(parser: ArgumentParser) -> None:
         required=True,
         metavar="FILE",
         help="the fastText model to write, with FILE.json (figures on held-out texts) and FILE.md (a model card); "
-        "folders on its way are made",
+        "missing folders are created",
     )
     parser.add_argument("--quantise", action="store_true", help="about a sixth of the size, nearly the same scores")
     parser.add_argument("--held-out", type=rate, default=0.1, metavar="SHARE", help="of the texts, to measure on")

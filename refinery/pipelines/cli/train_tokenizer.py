@@ -19,7 +19,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--output",
         required=True,
         metavar="FILE",
-        help="tokenizer.json, or a SentencePiece .model; folders on its way are made",
+        help="tokenizer.json, or a SentencePiece .model; missing folders are created",
     )
     parser.add_argument("--vocab-size", type=counted, default=32_000, help="entries, special tokens included")
     parser.add_argument("--sample-bytes", type=sized, default=100_000_000, help="text to train on (default 100 MB)")

@@ -17,7 +17,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--toxic", action="append", required=True, metavar="GLOB", help="files of toxic sentences")
     parser.add_argument("--clean", action="append", required=True, metavar="GLOB", help="files of others")
     parser.add_argument(
-        "--output", required=True, metavar="FILE", help="the fastText model to write; folders on its way are made"
+        "--output", required=True, metavar="FILE", help="the fastText model to write; missing folders are created"
     )
     parser.add_argument(
         "--seed", type=int, default=1, help="of the order of texts and of what is held out (default: 1)"

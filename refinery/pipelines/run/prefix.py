@@ -43,7 +43,7 @@ def describe_run(
 
 
 def claim(store: Store, identity: Mapping[str, Any], advice: str) -> None:
-    """Write `_run.json`, or see that it is ours already. Raises as `owned`."""
+    """Write `_run.json`, or see that it is ours already. Raises what `owned` raises."""
     if owned(store, identity, advice):
         return
     try:
@@ -55,7 +55,7 @@ def claim(store: Store, identity: Mapping[str, Any], advice: str) -> None:
 def owned(store: Store, identity: Mapping[str, Any], advice: str) -> bool:
     """Whether a location is this run's already; False where it is free.
 
-    Raises RefineError, ending in `advice`, when it belongs to another run or is no folder.
+    Raises RefineError, ending in `advice`, when it belongs to another run or is not a folder.
     """
     if "://" not in store.root and Path(store.root).exists() and not Path(store.root).is_dir():
         raise RefineError(f"{store.root} is a file, not a folder. {advice}")

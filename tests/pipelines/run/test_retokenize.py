@@ -34,7 +34,7 @@ def test_as_a_whole_run_gives_it_without_the_sources(tmp_path: Path) -> None:
     for path in inputs.glob("*.jsonl"):
         path.unlink()
     said = again(tmp_path / "first", tmp_path / "new", other)
-    assert "clean taken over" in said and "dedup taken over" in said
+    assert "clean reused" in said and "dedup reused" in said
     whole = folder_files(tmp_path / "whole")
     assert digests(folder_files(tmp_path / "new")) == digests(whole)
     assert json.loads(whole["manifest.json"])["tokenizer"]["vocab_size"] != 300
@@ -67,7 +67,7 @@ def test_changed_files_of_the_recipe_are_named(tmp_path: Path) -> None:
     run(*command(inputs, tmp_path / "first", "--set", "url=true", *url))
     (inputs / "blocked.txt").write_text("a.example\n")
     said = again(tmp_path / "first", tmp_path / "x", other_tokenizer(tmp_path), check=False)
-    assert "clean cannot be taken over: it was made by another version of the code, its libraries or its files" in said
+    assert "clean cannot be reused: it was made by another version of the code, its libraries or its files" in said
 
 
 def test_an_export_is_no_run(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_reuse_costs_only_what_changed(
     reused, fresh = tmp_path / "reused", tmp_path / "fresh"
     done = refine(inputs, reused, "--workers", 1, "--reuse", corpus, "--set", setting)
     for phase in ("clean", "dedup"):
-        assert (f"reuse: {phase} taken over" in done.stdout) is (phase not in phases)
+        assert (f"reuse: {phase} reused" in done.stdout) is (phase not in phases)
     assert not (reused / "work" / "documents").exists()
     refine(inputs, fresh, "--workers", 1, "--set", setting)
     assert corpus_bytes(reused) == corpus_bytes(fresh)

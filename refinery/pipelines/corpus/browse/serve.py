@@ -40,7 +40,7 @@ def look_at(prefixes: Sequence[str], works: Sequence[str], recipes: Sequence[str
 
 
 def serve(runs: Sequence[LookedAt], judgements: str, port: int, sample: int, say: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C or SIGTERM. say: is told the address, which works once."""
+    """Serve until Ctrl-C or SIGTERM. say: receives the address, which works once."""
     kept = Judgements(judgements, [run.prefix for run in runs])
     with listen(port) as listener:
         session = Session(listener.getsockname()[1])

@@ -75,7 +75,7 @@ def _take(found: Listed, path: str) -> None:
     """One local name. A name that cannot be printed can be in no recipe; what is no file is never opened."""
     name = os.path.normpath(path)
     if not name.isprintable():
-        found.problems.append(f"{shown(name)}: printable names are allowed: rename it")
+        found.problems.append(f"{shown(name)}: only printable names are allowed; rename it")
         return
     try:
         state = os.stat(name)

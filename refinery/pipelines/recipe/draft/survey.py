@@ -60,8 +60,8 @@ class Survey:
 
 
 def survey(group: Group, progress: Callable[[str], None]) -> Survey:
-    """Look into a group. progress: is told of each file that may take long. Never raises for what a file holds; storage
-    that fails costs a line."""
+    """Look into a group. progress: receives a line for each file that may take long. Never raises for the content of a
+    file; storage that fails costs a line."""
     found = Survey(group)
     if any(kind_of_path(file.path) != group.kind for file in group.files):
         found.fields["format"] = group.kind

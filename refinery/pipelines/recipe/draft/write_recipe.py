@@ -107,7 +107,7 @@ def _web_sections(sources: Sequence[SourceDraft]) -> Iterator[str]:
         seen.update(source.survey.languages if source.survey else {})
     has_pages = any(source.kind in PAGES or (source.survey and source.survey.html) for source in sources)
     if has_pages:
-        yield from comment("Main text of HTML, by the model of a page's blocks that comes along.")
+        yield from comment("Main text of HTML, found by the bundled model of a page's blocks.")
         yield from ("extract: {engine: blocks}", "")
     yield from _language_section(seen)
     yield from comment("Keys, tokens and passwords are replaced before anything is written.")

@@ -10,7 +10,7 @@ from refinery.pipelines.recipe.quantities.prices import PRICES
 class Input:
     """name: of the quantity; the flag is --name with dashes. kind: as quantity.show has it. group: a heading.
 
-    least: the smallest value allowed; 0 stands for anything above it, but for prices, which may be 0.
+    least: the smallest value allowed; 0 means anything above 0, except for prices, which may be 0.
     """
 
     name: str

@@ -34,7 +34,7 @@ TITLES = {
     "cost": "Time and cost",
     "run": "Recipe",
 }
-QUOTES = "This page quotes texts that the recipe dropped. It is no part of the corpus. Read it before you pass it on."
+QUOTES = "This page quotes texts that the recipe dropped. It is not part of the corpus. Read it before you pass it on."
 # Tabs: anchor -> title, and the sections in it.
 TABS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "overview": ("Overview", ("attention", "funnel")),

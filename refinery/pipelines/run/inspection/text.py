@@ -85,7 +85,7 @@ def _lines(found: Inspection) -> Iterator[str]:
     for number, phase in enumerate(found.phases, 1):
         yield f"phase {number} of 3  {phase.name}: {describe(phase)}"
         for root in phase.waves_from:
-            yield f"              waves taken over from {root}"
+            yield f"              waves reused from {root}"
         for folder, count in phase.parts.items():
             size = human_bytes(count["bytes"])
             yield f"              {folder}/ {many(count['files'], 'file')}, {many(count['rows'], 'row')}, {size}"
@@ -127,7 +127,7 @@ def describe(phase: PhaseState) -> str:
     if phase.state == "in progress":
         total = "" if phase.waves_left is None else f" of {phase.waves + phase.waves_left}"
         return f"{phase.waves}{total} waves are done"
-    return phase.state + (f", taken over from {phase.root}" if phase.root else "")
+    return phase.state + (f", reused from {phase.root}" if phase.root else "")
 
 
 def _jobs(jobs: tuple[JobRecord, ...]) -> Iterator[str]:
@@ -167,11 +167,12 @@ def advice(found: Inspection) -> Iterator[str]:
         yield "next: choose another --output for a run"
     elif found.state == "damaged":
         yield "next: restore the files named above from a copy; or run the recipe with another --output, where"
-        yield f"      --reuse {found.work if work else found.prefix} takes over the undamaged phases"
+        yield f"      --reuse {found.work if work else found.prefix} reuses the undamaged phases"
     elif found.state == "complete":
         yield f"next: refinery verify {found.prefix}"
     else:
-        yield f"next: resume with the command that started it: refinery refine RECIPE … {place}"
+        yield f"next: refinery refine RECIPE … {place}"
+        yield "      (the command that started the run resumes it)"
         for job in found.jobs:
             if job.state not in (*ENDED, "UNKNOWN"):
                 yield f"      it waits for the job; --live shows its state; cancel it: {cancel_command(job)}"

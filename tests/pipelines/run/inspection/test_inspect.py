@@ -153,7 +153,7 @@ def test_work_elsewhere_discarded_or_taken_over(run: Path, tmp_path: Path) -> No
     pointer = {key: clean[key] for key in ("schema_version", "kind", "phase", "fingerprint")}
     (run / "work" / "clean.json").write_bytes(seal(pointer | {"reused_from": str(tmp_path / "parts")}))
     found = inspect(str(run))
-    assert f"clean: done, taken over from {tmp_path / 'parts'}" in words(found)
+    assert f"clean: done, reused from {tmp_path / 'parts'}" in words(found)
     assert [phase.state for phase in found.phases] == ["done", "to do", "to do"]
     found = inspect(str(run), str(tmp_path / "nowhere"))
     assert found.state == "started" and "if it has another --work, give it here, too" in words(found)

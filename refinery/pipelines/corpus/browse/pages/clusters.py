@@ -17,8 +17,8 @@ def clusters_page(visit: Visit) -> str:
 
 
 def cluster_page(visit: Visit) -> str:
-    """One cluster. query: `id` of the kept document, `removed`: origin of the one that is compared with it. Raises
-    ValueError, Busy."""
+    """One cluster. query: `id` is the kept document's, `removed` the origin of the one that is compared with it.
+    Raises ValueError, Busy."""
     frame, opened, query = visit.frame, visit.opened, visit.query
     cluster = cluster_of(opened, query.get("id", ""), Deadline())
     chosen = next((each for each in cluster.members if each.doc.origin == query.get("removed")), None)

@@ -46,7 +46,7 @@ class Judgement:
 
 
 class Judgements:
-    """The file of judgements at `path`. Made when the first one comes, for its owner alone; lines are only added."""
+    """The file of judgements at `path`. Created with the first one, for its owner only; lines are only added."""
 
     def __init__(self, path: str, prefixes: Sequence[str]) -> None:
         self.path = Path(path)

@@ -42,8 +42,8 @@ class TwoRuns:
 
 
 def two_runs(a: LookedAt, b: LookedAt, number: int) -> TwoRuns:
-    """Compare them, once for each pair of versions. number: of documents of each run that are looked at where both are
-    too large to be joined. Raises as `compare` and `trace`."""
+    """Compare them, once for each pair of versions. number: documents of each run that are looked at if both are too
+    large to be joined. Raises what `compare` and `trace` raise."""
     with a.judging():
         first, second = a.finished, b.finished
         key = "two runs", second.corpus.sha256, number

@@ -44,7 +44,7 @@ class Side:
 
     @property
     def adopted(self) -> bool:
-        """Whether another tool wrote its tokens, so that there is no provenance."""
+        """Whether another tool wrote its tokens; it then has no provenance."""
         return self.corpus.is_adopted
 
     @property
