@@ -191,6 +191,8 @@ def test_a_command_without_the_funnels_libraries_says_what_to_install(installed:
     for path in (path for folder in site.getsitepackages() for path in Path(folder).iterdir()):
         if path.name not in ("apache_beam", "orjson"):
             (libraries / path.name).symlink_to(path)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "manifest.json").write_text("{}")  # otherwise there is nothing to verify
     script = (
         f"import sys; sys.path += [{str(installed)!r}, {str(libraries)!r}]; sys.argv = ['refinery', 'verify', 'x']; "
     )

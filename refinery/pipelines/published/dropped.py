@@ -180,7 +180,7 @@ def parse_dropped(data: bytes, what: str = DROPPED) -> DroppedFile:
 def read_dropped(corpus: Corpus) -> DroppedFile | None:
     """The file of a corpus; None for one without: of an older version, adopted, or after a takedown.
 
-    Raises FormatError if the file is not the one that the manifest lists, or has a shape that no run writes.
+    Raises FormatError if the file differs from the one that the manifest lists, or from what a run writes.
     """
     if not corpus.lists(DROPPED):
         return None

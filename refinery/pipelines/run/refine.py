@@ -23,13 +23,12 @@ from refinery.pipelines.progress.phase_work import clean_work, dedup_step, dedup
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
 from refinery.pipelines.recipe.idle import idle_settings
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.recipe.writers import know_writer
 from refinery.pipelines.reports.run.write import leave_report
 from refinery.pipelines.run.at_work import at_work, remove_stale_leases
 from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
-from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, may_be_empty
+from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, refuse_empty
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, file_digest, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_sums, funnel_table
@@ -180,26 +179,12 @@ class Refinement:
         off = [source.name for source in self.recipe.sources if not source.enabled]
         check_sources(self._funnel(phases), self.recipe.failures, off)
 
-    def _probe(self) -> None:
-        """Raises RecipeError, a line a source, where the first files of a source hold no document."""
-        problems = probe_sources(self.tasks, self.recipe.limits)
-        for source, problem in problems.items():
-            if may_be_empty(self.recipe.failures, source):
-                self.say(f"warning: source {source}: {problem}")
-        fatal = [
-            f"source {source}: {problem}"
-            for source, problem in problems.items()
-            if not may_be_empty(self.recipe.failures, source)
-        ]
-        if fatal:
-            raise RecipeError("\n".join(fatal))
-
     def _plan(self, probe: bool) -> None:
         """What there is to read. probe: see that the first files of each source hold documents."""
         planned = plan_sources(self.recipe.sources, notes=self.recipe.notes(), readers=self.recipe.LANE.readers)
         self.recipe, self.tasks, self.text_fields = settle_text_fields(self.recipe, planned, self.store, self.say)
         if probe:
-            self._probe()
+            refuse_empty(probe_sources(self.tasks, self.recipe.limits), self.recipe.failures, self.say)
         self.inputs = describe_inputs(self.tasks)
         self.tasks = with_sums(self.tasks, self.inputs)
 

@@ -113,7 +113,7 @@ class SourceParams(Params):
         return {key: value for key, value in data.items() if value or key != "options"}
 
     def idle(self) -> Iterator[tuple[str, str]]:
-        """Keys that sample nothing, and keys that only data sets on the hub have."""
+        """Keys of sampling and of data sets on the hub that have no effect here."""
         if self.sample == 1 and self.max_files is None:
             yield "seed", "neither sample nor max_files is given"
         if not any(path.startswith("hf://") for path in self.paths):

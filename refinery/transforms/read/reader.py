@@ -94,8 +94,8 @@ class Reader:
     before a run; returns a line about what would be misread, "" for nothing. explain: called as explain(task, source)
     where the first records hold no document; returns a line about why, "" where it does not know. NO_DOCUMENT in it
     stands for what was found instead (explain.py). names: called as names(task, source, limits); returns the names of
-    the fields of the first records, in order, none if they cannot be read. Without it the text is only looked for
-    under `text_field`.
+    the fields of the first records, in order, none where they cannot be read. Without it the text is never looked for
+    under a name other than `text_field`.
     """
 
     name: str

@@ -84,7 +84,7 @@ def field_line(field: str) -> str:
 
 
 def settle_tasks(sources: Iterable[SourceParams], tasks: Sequence[ReadTask], limits: LimitParams) -> list[ReadTask]:
-    """The tasks, each with the field that `choose_text_fields` finds for its source. Raises what it raises."""
+    """The tasks, each with the field that `choose_text_fields` finds for its source. Raises what that raises."""
     return with_text_fields(tasks, choose_text_fields(sources, tasks, limits))
 
 

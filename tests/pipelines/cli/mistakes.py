@@ -126,7 +126,7 @@ COMMANDS = [
     Mistake("trace corpus", "nothing to trace: give --url, --id, --origin, --token, --text or --urls"),
     Mistake("show corpus", "nothing to show: give --url, --id, --origin or --token; `refinery sample` draws documents"),
     Mistake("report nope", "nope is not a corpus: manifest.json is missing; nope is not there; .*"),
-    Mistake("status corpus", "corpus: a corpus, no export; `refinery inspect` tells of it"),
+    Mistake("status corpus", "corpus: this is a corpus, not an export; run `refinery inspect`"),
     Mistake(
         "sample corpus --stage exact-duplicate",
         "'exact-duplicate': no stage dropped a document for this reason; did you mean exact-duplicates\\?",
@@ -142,7 +142,7 @@ COMMANDS = [
     Mistake("export corpus --format jsonl --fields txt --output e", "--fields: 'txt' given, did you mean text\\?"),
     Mistake(
         "export corpus --format jsonl --output corpus/e",
-        "--output: corpus/e given, which is inside the corpus; name a place of its own",
+        "--output: corpus/e given, which is inside the corpus; name another place",
     ),
     Mistake(
         "export corpus --format jsonl --output foreign --workers 0",
@@ -203,7 +203,7 @@ RECIPES: list[tuple[bytes | Callable[[dict[str, Any]], Any], str]] = [
     (keys(tokenizer="in/tokenizer.json"), 'tokenizer: .* is allowed: {path: "in/tokenizer.json"}'),
     (
         keys(tokenizer={"path": "vocab.json"}),
-        "tokenizer.path: 'vocab.json' .*vocabulary alone.*; name the tokenizer.json .*",
+        "tokenizer.path: 'vocab.json' .*only a vocabulary.*; name the tokenizer.json .*",
     ),
     (keys(tokenizer={"path": "nope.json"}), "tokenizer.path: 'nope.json' .*; refinery train-tokenizer learns one"),
     (keys(tokeniser={"path": "x"}), "tokeniser: unknown key, did you mean tokenizer\\?"),
@@ -221,7 +221,7 @@ RECIPES: list[tuple[bytes | Callable[[dict[str, Any]], Any], str]] = [
     (files(paths=["list.json"]), "source s: list.json is a JSON array, one JSON object a line is needed .*"),
     (files(paths=["utf16.jsonl"]), "source s: utf16.jsonl .* text in UTF-16, UTF-8 is needed: `iconv .*"),
     (files(paths=["empty.jsonl"]), "source s: empty.jsonl is empty \\(0 bytes\\).*"),
-    (files(paths=["content.jsonl"]), "source s: text_field: 'text' given, .*; did you mean content\\?"),
+    (files(paths=["texts.jsonl"]), "source s: text_field: 'text' given, .*; did you mean texts\\?"),
 ]
 
 
@@ -242,7 +242,7 @@ def make_workspace(folder: Path, inputs: Path, corpus: Path) -> None:
     (folder / "list.json").write_text('[{"text": "a"}]')
     (folder / "utf16.jsonl").write_bytes('{"text": "a"}\n'.encode("utf-16"))
     (folder / "empty.jsonl").write_text("")
-    (folder / "content.jsonl").write_text('{"content": "a b"}\n')
+    (folder / "texts.jsonl").write_text('{"texts": "a b"}\n')
     (folder / "plain.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}\n'))
 
 

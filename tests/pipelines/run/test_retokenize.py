@@ -52,7 +52,7 @@ def test_what_cannot_be_taken_over_is_said(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "first" / "work", tmp_path / "elsewhere")
     shutil.rmtree(tmp_path / "first" / "work")
     said = again(tmp_path / "first", tmp_path / "x", other, check=False)
-    assert f"{tmp_path / 'first'}: no finished phase there" in said
+    assert f"{tmp_path / 'first'}: there is no finished phase" in said
     again(tmp_path / "first", tmp_path / "y", other, "--documents", tmp_path / "elsewhere", "--eos", "<|other|>")
     assert json.loads((tmp_path / "y" / "manifest.json").read_text())["tokenizer"]["eos_id"] == 1
     said = again(tmp_path / "nothing", tmp_path / "z", other, check=False)

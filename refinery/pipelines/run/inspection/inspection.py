@@ -134,7 +134,7 @@ class _Inspector:
         if self.store.size(MANIFEST) is not None:
             manifest = self._look(MANIFEST, lambda: Corpus(self.store).load().manifest)
             if manifest and run and manifest.fingerprint != run["fingerprint"]:
-                self.problems.append(f"{self.store.url(MANIFEST)} and {RUN} are of different runs")
+                self.problems.append(f"{self.store.url(MANIFEST)} is of another run; {RUN} has another fingerprint")
         at_work = () if manifest is not None else tuple(self._look("at_work", self._at_work) or ())
         self.notes += [f"a command is at work here {lease.words()}" for lease in at_work]
         done, waves = self._phases(run.get("phases", {}), complete=manifest is not None)

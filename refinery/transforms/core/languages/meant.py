@@ -1,4 +1,4 @@
-"""Which language somebody meant who wrote `eng`, `English` or `zh-CN`. Only messages use it; nothing is converted."""
+"""Which language somebody meant who wrote `eng`, `English` or `zh-CN`: only for messages, nothing is converted."""
 
 import re
 from collections.abc import Collection

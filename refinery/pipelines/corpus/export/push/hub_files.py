@@ -35,8 +35,8 @@ class HubFiles:
 def files_of_corpus(store: Store, about: str = "") -> HubFiles:
     """The card, the manifest, a report and the shards of a corpus. about: as of `refinery card`.
 
-    The report is made again, without documents to read, because report.html beside the corpus quotes dropped ones.
-    Raises FormatError if there is no finished corpus.
+    The report is made again, without documents to read: report.html beside the corpus quotes dropped ones. Raises
+    FormatError where there is no finished corpus.
     """
     corpus = PublishedCorpus(store)
     manifest = corpus.manifest
