@@ -79,7 +79,7 @@ def test_what_reuse_would_give(small: Path, done: Path, tmp_path: Path, capsys: 
         (["--input", "/nowhere/*.jsonl"], "no file matches"),
         (["--set", "sources.s.text_field=body"], "did you mean"),
         (["--set", "tokenizer.eos=</s>"], "tokenizer.eos"),
-        (["--reuse", "/nowhere"], "no finished phase there"),
+        (["--reuse", "/nowhere"], "there is no finished phase"),
     ],
 )
 def test_what_would_stop_a_run_stops_it(

@@ -66,7 +66,7 @@ def test_reuse_costs_only_what_changed(
 
 def test_reuse_of_nothing_is_refused(inputs: Path, tmp_path: Path) -> None:
     done = refine(inputs, tmp_path / "out", "--reuse", tmp_path / "nowhere", check=False)
-    assert done.returncode == 1 and "no finished phase there" in done.stderr
+    assert done.returncode == 1 and "there is no finished phase" in done.stderr
 
 
 @one_commit_in_four

@@ -34,7 +34,7 @@ def look_at(prefixes: Sequence[str], works: Sequence[str], recipes: Sequence[str
     for label, prefix, work, recipe in zip("ab", prefixes, works, recipes, strict=False):
         run = LookedAt(label, prefix, work, recipe)
         if run.opened is None and run.inspection.state in ("empty", "foreign"):
-            raise ValueError(f"{prefix}: no run is there; `refinery refine` makes one")
+            raise ValueError(f"{prefix}: there is no run; `refinery refine` makes one")
         runs.append(run)
     return runs
 

@@ -45,8 +45,8 @@ OUTPUTS = (
 )
 # What stands in the place of the target's share where it would be 100 % by construction.
 DERIVED = {
-    "raw": "of the target: the raw bytes were computed from it (--raw says what there is)",
-    "tokens": "no target was given (--tokens); what comes out is taken for it",
+    "raw": "of the target; the raw bytes were computed from it (--raw sets them)",
+    "tokens": "no target was given (--tokens), so the result counts as the target",
 }
 WIDTH = 18  # of the numbers' column
 

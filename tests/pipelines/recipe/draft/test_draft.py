@@ -225,7 +225,7 @@ def test_a_walk_is_bounded(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(**{f"d__{number}_dot_jsonl": TEXTS for number in range(9)})
     draft, sources = drafted("d")
     assert len(sources) == 1
-    assert any("names: the first were looked at" in problem for problem in draft.problems)
+    assert any("names; only the first were read" in problem for problem in draft.problems)
 
 
 def test_records_of_source_code_have_their_lane(here: Path) -> None:

@@ -89,7 +89,7 @@ def test_artefacts_that_stay_or_rise() -> None:
     assert not said(with_points(extracted=of(20), final=of(24)), "have markup")
     assert said(with_points(extracted=of(100), final=of(26)), "have markup")
     (risen,) = said(with_points(extracted=of(2), final=of(22)), "have markup")
-    assert "a stage puts it in" in risen.advice
+    assert "a stage inserts it" in risen.advice
 
 
 def test_languages_that_the_tokenizer_fits_poorly() -> None:
@@ -104,7 +104,7 @@ def test_languages_that_the_tokenizer_fits_poorly() -> None:
 
 def test_hosts_that_weigh_much_or_have_risen() -> None:
     facts = with_points()
-    assert "en.example (50.1 %)" in said(facts, "A few hosts hold")[0].text
+    assert "en.example (50.1 %)" in said(facts, "A few hosts have")[0].text
     assert not said(facts, "favour")
     hosts = point("extracted", 980)["hosts"]
     hosts["top"][0]["documents"] = 100

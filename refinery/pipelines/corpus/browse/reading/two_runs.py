@@ -16,7 +16,7 @@ from refinery.pipelines.corpus.trace.answers import Dead, Doc, Kept, Passed, Que
 JOINED = 200_000  # documents of both, up to which all are joined: seconds
 SHOWN = 100  # documents of one fate that are listed
 SECONDS = 12.0  # that a sample may take
-GONE = "taken out by `refinery remove`"
+GONE = "removed by `refinery remove`"
 
 
 @dataclass(frozen=True)
