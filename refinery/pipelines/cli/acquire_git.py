@@ -22,13 +22,13 @@ Interrupted? Run the same command again: repositories that are done are not read
 TIMEOUT = 1800.0
 # Keys of a list's entry (pipelines/acquire/listing.py) that the command may say instead of a list, and what they are.
 SINGLE = {
-    "url": "one repository instead of a list: its https:// address",
+    "url": "instead of a list: the https:// address of one repository",
     "clone": "instead of a list: a clone on this machine",
     "tarball": "instead of a list: a .tar, compressed or not; needs --commit",
     "files": "instead of a list: JSON Lines or Parquet with columns repo, commit, path, content",
     "tag": "the tag of --url or --clone to take",
     "commit": "the commit to take, all its digits (`git rev-parse NAME`)",
-    "name": "what the records call the repository (default: after its address or folder)",
+    "name": "name of the repository in the records (default: from its address or folder)",
 }
 
 

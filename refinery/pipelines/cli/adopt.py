@@ -37,7 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="files of the validation split; may be repeated",
     )
     parser.add_argument("--copy", action="store_true", help="copy files that are not below PREFIX")
-    parser.add_argument("--name", default="", help="of the corpus (default: the last part of PREFIX)")
+    parser.add_argument("--name", default="", help="name of the corpus (default: the last part of PREFIX)")
     for key, where in (("bos", "begins"), ("eos", "ends")):
         either = parser.add_mutually_exclusive_group()
         either.add_argument(

@@ -97,7 +97,7 @@ COMMAND = Command(
     arguments=arguments,
     run=run,
     exit_codes={
-        ExitCode.DONE: "it was ended by Ctrl-C",
+        ExitCode.DONE: "Ctrl-C ended it",
         ExitCode.USAGE: "the command is wrong, the extra [browse] is missing, or there is no run",
     },
 )

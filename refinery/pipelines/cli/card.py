@@ -30,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
         help=f"{named}; may be repeated (all with --output, else {DEFAULT})",
     )
     parser.add_argument("--output", default="", metavar="FOLDER", help="where the files go, a folder, gs://… or s3://…")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    parser.add_argument("--overwrite", action="store_true", help="replace existing files")
     parser.add_argument(
         "--about", default="", metavar="FILE", help="YAML: what only the publisher knows (docs/cards.md)"
     )
@@ -102,7 +102,7 @@ COMMAND = Command(
     arguments=arguments,
     run=run,
     exit_codes={
-        ExitCode.DONE: "the cards are there",
-        ExitCode.USAGE: "there is no finished corpus, or a file is there",
+        ExitCode.DONE: "the cards are written",
+        ExitCode.USAGE: "there is no finished corpus, or a file exists already",
     },
 )

@@ -21,13 +21,13 @@ s3://, which it removes again."""
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("recipe", nargs="?", default="", metavar="RECIPE", help="a YAML file, as for `refine`")
-    parser.add_argument("--input", action="append", default=[], metavar="GLOB", help="as of `refine`")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as of `refine`")
+    parser.add_argument("--input", action="append", default=[], metavar="GLOB", help="as for `refine`")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for `refine`")
     parser.add_argument("--output", default="", metavar="PREFIX", help="where the corpus would go")
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts would go (PREFIX/work)")
     parser.add_argument("--runner", default="local", help="local (default), DataflowRunner, …; other flags go to it")
     parser.add_argument("--workers", type=counted, default=os.cpu_count() or 1, metavar="N", help="processes (cores)")
-    parser.add_argument("--scratch", default="", metavar="FOLDER", help="as of `refine`")
+    parser.add_argument("--scratch", default="", metavar="FOLDER", help="as for `refine`")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
 
 
@@ -66,5 +66,8 @@ COMMAND = Command(
     arguments=arguments,
     beam_flags=lambda args: bool(args.runner != "local"),
     run=run,
-    exit_codes={ExitCode.DONE: "no problem (warnings may be)", ExitCode.FAILED: "a problem, each with what to do"},
+    exit_codes={
+        ExitCode.DONE: "no problem, but there may be warnings",
+        ExitCode.FAILED: "there is a problem; its line says what to do",
+    },
 )

@@ -53,6 +53,6 @@ COMMAND = Command(
     run=run,
     exit_codes={
         ExitCode.DONE: "the recipe is written; warnings say what was not read",
-        ExitCode.USAGE: "no file holds documents, or the recipe's file is there: nothing is written",
+        ExitCode.USAGE: "no file holds documents, or the recipe's file exists already; nothing is written",
     },
 )

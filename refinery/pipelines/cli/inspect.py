@@ -56,7 +56,7 @@ COMMAND = Command(
     run=run,
     exit_codes={
         ExitCode.DONE: "the corpus is complete",
-        ExitCode.FAILED: "it is not, or is damaged",
+        ExitCode.FAILED: "the corpus is not complete, or is damaged",
         ExitCode.USAGE: "the command is wrong, or there is no run",
     },
 )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from refinery.pipelines.reports.run.facts import Facts
 
 EXAMPLES = """examples:
-  refinery report out/web                                    writes out/web/report.html if it is not there
+  refinery report out/web                                    writes out/web/report.html if it does not exist
   refinery report out/web --overwrite                        replaces it
   refinery report gs://bucket/corpus --output report.html    as a local file
   refinery report out/web --texts --output dropped.html      quotes dropped documents, read at their origins again
@@ -88,7 +88,7 @@ def _lines(args: Namespace) -> Iterator[str]:
         facts, problems = _with_texts(facts, args.prefix, args.recipe)
         yield from (f"no text: {problem}" for problem in problems)
     if not args.output and not args.overwrite and store.size(REPORT) is not None:
-        yield f"{output} is there already: open it in a browser (--overwrite replaces it)"
+        yield f"{output} exists already; open it in a browser (--overwrite replaces it)"
     else:
         if not args.overwrite:
             check_new(output)
@@ -109,7 +109,9 @@ def _check_outside(output: str, prefix: str) -> None:
         (output, prefix) if "://" in output or "://" in prefix else (Path(output).resolve(), Path(prefix).resolve())
     )
     if f"{places[0]}/".startswith(f"{str(places[1]).rstrip('/')}/"):
-        raise ValueError(f"--output: {output} is in the corpus, which no dropped text may be; name another place")
+        raise ValueError(
+            f"--output: {output} is in the corpus, which must not contain dropped texts; name another place"
+        )
 
 
 def _with_texts(facts: "Facts", prefix: str, recipe: str) -> "tuple[Facts, list[str]]":
@@ -136,5 +138,8 @@ COMMAND = Command(
     examples=EXAMPLES,
     arguments=arguments,
     run=run,
-    exit_codes={ExitCode.DONE: "the page is there", ExitCode.USAGE: "there is no finished run, or the file is there"},
+    exit_codes={
+        ExitCode.DONE: "the page exists",
+        ExitCode.USAGE: "there is no finished run, or the file exists already",
+    },
 )

@@ -25,7 +25,7 @@ measured and its threshold. An id, a text or a token costs one shard; a URL or a
 FOUND: Mapping[ExitCode, str] = {
     ExitCode.DONE: "everything was found",
     ExitCode.FAILED: "something was not",
-    ExitCode.USAGE: "the command is wrong, or there is no corpus, or a damaged one",
+    ExitCode.USAGE: "the command is wrong, or the corpus is missing or damaged",
 }
 MOST_TEXT = 64 << 20  # bytes of a text that is asked for
 

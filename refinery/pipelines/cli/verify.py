@@ -38,7 +38,9 @@ def arguments(parser: ArgumentParser) -> None:
         help="the version before: check that documents that stayed are the same",
     )
     parser.add_argument(
-        "--full", action="store_true", help="decode every document, not a sample: is each text the one of its id?"
+        "--full",
+        action="store_true",
+        help="decode every document, not only a sample, and check each text against its id",
     )
     parser.add_argument("--shards", default="", metavar="K/N", help="check only share K of N, from 0/N to N-1/N")
     parser.add_argument("--partial", default="", metavar="DIR", help="where --shards and a job write what they find")
@@ -67,7 +69,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     if not is_job and bool(args.shards) != bool(args.partial):
         raise ValueError("--shards K/N and --partial DIR belong together: the share, and where to write what it found")
     if args.shards and args.merge:
-        raise ValueError("--merge looks at the whole: leave it out of the command of a share")
+        raise ValueError("--merge checks the whole corpus; leave it out of the command for one share")
     from refinery.pipelines.corpus.verify.kinds import refuse_nothing
 
     refuse_nothing(args.prefix)
@@ -162,8 +164,8 @@ COMMAND = Command(
     beam_flags=is_for_job,
     run=run,
     exit_codes={
-        ExitCode.DONE: "all holds (with --shards: what the share found is written)",
-        ExitCode.FAILED: "something does not; every failure is a line",
-        ExitCode.USAGE: "the command is wrong, nothing is there, or partial results are missing or unfit",
+        ExitCode.DONE: "everything is right (with --shards: the share's findings are written)",
+        ExitCode.FAILED: "something is wrong; each failure has a line",
+        ExitCode.USAGE: "the command is wrong, there is nothing to verify, or partial results are missing or unusable",
     },
 )

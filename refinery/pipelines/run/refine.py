@@ -98,7 +98,7 @@ class Refinement:
         inside = f"{location(self.prefix)}/".startswith(f"{location(self.work)}/")
         if inside:
             raise RefineError(
-                f"--work {self.work}: the corpus would lie in its own work location; choose another --work"
+                f"--work {self.work}: the corpus would be in its own work location; choose another --work"
             )
 
     def run(self) -> Manifest:

@@ -24,7 +24,9 @@ def recorded_run(prefix: str) -> dict[str, Any]:
         raise ValueError(f"{prefix}: there is no {RUN}; name the prefix of a run")
     run = unseal(store.read(RUN), store.url(RUN))
     if "recipe" not in run:
-        raise ValueError(f"{prefix}: an export, no run; name the prefix of the corpus that it was made of")
+        raise ValueError(
+            f"{prefix}: this is an export, not a run; name the prefix of the corpus from which it was made"
+        )
     return run
 
 

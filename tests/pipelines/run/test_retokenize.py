@@ -72,5 +72,5 @@ def test_changed_files_of_the_recipe_are_named(tmp_path: Path) -> None:
 
 def test_an_export_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "_run.json").write_bytes(seal({"schema_version": 1, "kind": RUN_KIND}))
-    with pytest.raises(ValueError, match="an export, no run; name the prefix of the corpus"):
+    with pytest.raises(ValueError, match="an export, not a run; name the prefix of the corpus"):
         recorded_run(str(tmp_path))

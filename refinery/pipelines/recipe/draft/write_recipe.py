@@ -43,9 +43,7 @@ def recipe_text(
         *_source_section(sources),
         "",
         *(_code_sections() if is_code else _web_sections(sources)),
-        *comment(
-            "The tokenizer decides the ids. `refinery train-tokenizer` makes this file, or name your own."
-        ),
+        *comment("The tokenizer decides the ids. `refinery train-tokenizer` makes this file, or name your own."),
         f"tokenizer: {{path: {quoted(tokenizer)}}}",
         "",
         *comment("One document in a hundred, chosen by a hash of its id, goes to validation."),

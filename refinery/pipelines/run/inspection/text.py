@@ -110,14 +110,14 @@ def headline(found: Inspection) -> str:
     if found.state == "started":
         phase = next((phase for phase in found.phases if phase.state != "done"), None)
         if phase is None:
-            return "all phases are done, the manifest is not written yet"
+            return "all phases are done, but the manifest is not written yet"
         progress = "in progress" if phase.state == "in progress" else "not finished"
         return f"phase {PHASES.index(phase.name) + 1} of 3 is {progress}"
     return {
-        "empty": "nothing is there",
-        "foreign": "not a prefix of Refinery: neither _run.json nor manifest.json is there",
+        "empty": "the prefix is empty",
+        "foreign": "not a prefix of Refinery, because it has neither _run.json nor manifest.json",
         "damaged": "files are damaged",
-        "running": "a job was launched on Dataflow and its end is not recorded",
+        "running": "a job was launched on Dataflow, and its end is not recorded",
         "complete": "the corpus is complete",
     }[found.state]
 

@@ -245,7 +245,7 @@ def test_inputs_that_changed_are_not_replayed(runs: Path, tmp_path: Path) -> Non
         assert words in why and records + each.replays.judged == each.count.documents
         assert records == 7 or recipe  # the short texts of main.jsonl; those of the edited file can be read
         lines = "\n".join(text_lines(found))
-        assert f"{records}  unknown: not in the sample of rejects, and not readable again ( " in lines
+        assert f"{records}  unknown: not in the sample of rejects, and not readable again (" in lines
 
 
 # --- what a corpus may lack ------------------------------------------------------------------------------------------

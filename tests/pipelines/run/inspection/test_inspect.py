@@ -54,7 +54,7 @@ PUBLISHED = ("manifest.json", "work/shards.json", "work/shards/report.json")
 DEDUP = ("work/dedup.json", "work/dedup/report.json")
 STEPS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "complete": ((), "complete", "the corpus is complete"),
-    "manifest to be written": (PUBLISHED[:1], "started", "all phases are done, the manifest is not written yet"),
+    "manifest to be written": (PUBLISHED[:1], "started", "all phases are done, but the manifest is not written yet"),
     "shards": (PUBLISHED, "started", "phase 3 of 3 is not finished"),
     "dedup": ((*PUBLISHED, *DEDUP), "started", "phase 2 of 3 is not finished"),
     "a wave is missing": (
@@ -133,7 +133,7 @@ def test_nothing_and_what_is_not_ours(tmp_path: Path, capsys: pytest.CaptureFixt
         assert inspect(str(tmp_path / name)).state == state
         assert execute(["inspect", str(tmp_path / name)]) == 2
         assert (
-            f"{tmp_path / name}: {'nothing is there' if state == 'empty' else 'not a prefix'}"
+            f"{tmp_path / name}: {'the prefix is empty' if state == 'empty' else 'not a prefix'}"
             in capsys.readouterr().out
         )
     for wrong in (["inspect", "ftp://x"], ["inspect", str(tmp_path), "--no_auth"], ["inspect", ""]):
