@@ -63,7 +63,7 @@ def owned(store: Store, identity: Mapping[str, Any], advice: str) -> bool:
         if store.size(MANIFEST) is not None:
             raise RefineError(f"{store.root} holds a {MANIFEST} but no {RUN}. {advice}")
         if name := foreign_file(store):
-            raise RefineError(f"{store.root} holds {name!r:.200}, and no run of refinery; choose a new or empty folder")
+            raise RefineError(f"{store.root} holds {name!r:.200} but no run of Refinery; choose a new or empty folder")
         return False
     theirs = unseal(store.read(RUN), store.url(RUN))
     if theirs["fingerprint"] != identity["fingerprint"]:

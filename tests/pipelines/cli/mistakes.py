@@ -96,7 +96,7 @@ COMMANDS = [
     ),
     Mistake(
         "refine my.yaml --workers 0 --output foreign",
-        "foreign holds 'thesis.txt', and no run of refinery; choose a new or empty folder",
+        "foreign holds 'thesis.txt' but no run of Refinery; choose a new or empty folder",
         1,
     ),
     Mistake(

@@ -52,7 +52,7 @@ def test_without_the_extra_it_says_what_to_install(
     [
         (["a", "b", "c"], "3 runs given, one or two are allowed"),
         (["a", "--work", "w", "--work", "v"], "--work: given 2 times, once for each run is allowed"),
-        (["no-such-run"], "no-such-run: no run is there"),
+        (["no-such-run"], "no-such-run: there is no run"),
     ],
 )
 def test_what_it_refuses(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -355,7 +355,7 @@ def test_two_runs(runs: Path, tmp_path: Path, joined: int, monkeypatch: pytest.M
 def test_what_a_takedown_took_is_not_listed_among_differences(runs: Path, tmp_path: Path) -> None:
     visitor = Visitor(browser_of(tmp_path / "j.jsonl", runs / "first", runs / "taken"))
     page = visitor.get("differences")
-    assert "taken out by" in page and "gone.example" not in page
+    assert "removed by `refinery remove`" in page and "gone.example" not in page
 
 
 def test_a_run_in_progress(runs: Path, tmp_path: Path) -> None:

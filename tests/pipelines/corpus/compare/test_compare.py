@@ -329,5 +329,5 @@ def test_damaged_files_are_errors_with_a_next_step(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"its columns are not those of the format: .*origin: string"):
         compare((str(a), str(b)))
     path.unlink()
-    with pytest.raises(FormatError, match="is not there"):
+    with pytest.raises(FormatError, match="does not exist"):
         compare((str(a), str(b)))
