@@ -201,7 +201,7 @@ def test_a_file_that_takes_too_long_is_given_up(here: Path, monkeypatch: pytest.
     put(a_dot_jsonl=TEXTS)
     monkeypatch.setattr(survey, "SECONDS", 0.2)
     monkeypatch.setattr(survey, "_read", forever)
-    with pytest.raises(ValueError, match=r"a\.jsonl: not looked into for more than 0\.2 seconds"):
+    with pytest.raises(ValueError, match=r"a\.jsonl: was not read within 0\.2 seconds"):
         draft_recipe(["a.jsonl"], "recipe.yaml")
 
 
@@ -269,7 +269,7 @@ def test_the_command_writes_once_and_says_what_to_run(here: Path, capsys: pytest
     said = capsys.readouterr()
     assert "refinery doctor 'r e.yaml' --output out/it-s-mine\n" in said.out
     assert "refinery refine 'r e.yaml' --output out/it-s-mine\n" in said.out
-    assert "looking into my texts/a.jsonl (1 of 1)" in said.err
+    assert "reading my texts/a.jsonl (1 of 1)" in said.err
     written = Path("r e.yaml").read_bytes()
     assert load_recipe("r e.yaml").name == "it's: mine"
     assert execute(["init", "my texts", "--output", "r e.yaml"]) == 2
