@@ -4,7 +4,7 @@ Run: python -m benchmarks.charset TEXTS.jsonl.gz [--most 60] [--cells]
 
 TEXTS: JSON lines with `text`, `lang_macro` (ISO 639-3) and `licence`; only those that the detector's counts were not
 made of (`pipelines/training/letters.py`, held_out and SHARE_ALIKE). Each is encoded in the encodings that its language
-was written in on the web, as the body of an HTML page, where something is left that is no UTF-8. Beside this project:
+was written in on the web, as the body of an HTML page, where something is left that is not UTF-8. Beside this project:
 trafilatura's decode_file and charset-normalizer's best match. A text is right if it comes out character for
 character, NFC aside. Declared: by a meta element. Wrongly declared: by one that says utf-8, iso-8859-1, windows-1251
 or gb2312 in turn, whichever is another encoding. --cells prints each pair of language and encoding, else only those
@@ -59,7 +59,7 @@ TONES = "\u0300\u0301\u0303\u0309\u0323"
 
 
 def encoded(text: str, label: str) -> bytes | None:
-    """`text` in an encoding, or None where it cannot be. Vietnamese tones go apart, as windows-1258 has them."""
+    """`text` in an encoding, or None where it cannot be. Vietnamese tones are separated for windows-1258."""
     codec = python_codec(label)
     if codec == "cp1258":
         parts = (unicodedata.normalize("NFD", sign) for sign in text)

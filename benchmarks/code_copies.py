@@ -2,8 +2,8 @@
 
     python -m benchmarks.code_copies --pairs pairs.jsonl.gz --files files.jsonl.gz
 
-pairs: JSONL of `kind`, `relation`, and `a` and `b` with a `text` each: versions of a file and vendored copies, which
-are copies, and different files of one project, which are not. files: JSONL of `path` and `content`. The similarity is
+pairs: JSONL of `kind`, `relation`, and `a` and `b` with a `text` each. Versions of a file and vendored copies
+are copies, different files of one project are not. files: JSONL of `path` and `content`. The similarity is
 the exact Jaccard index of sets of five units.
 """
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.code_redaction NAME=rows.jsonl.gz … [--show 20]
 
-Rows have `content` or `text`, and a `path` where they are files. Every row goes through both stages as the code lane
-has them (`style: code`, `remains: fail`); "left alone" is what the defaults for prose would have replaced. A file is
-hurt where the syntax tree of what is left has more bytes that the grammar cannot place.
+Rows have `content` or `text`, and a `path` where they are files. Every row goes through both stages with the code
+lane's settings (`style: code`, `remains: fail`); "left alone" is what the defaults for prose would have replaced. A
+file is hurt where the syntax tree of what is left has more bytes that the grammar cannot place.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python -m benchmarks.columns --input files.jsonl.gz --tokenizer o200k_base.tiktoken llama.model [--budget 4000]
 
-Rows have the fields path and content. Each file is noted its chunks under the budget, then encoded in turns without and
-with the note, `--rounds` times; the median of each side counts, and of the pairs' ratio. Files that lose their columns
-are counted by reason. Bytes are those of batches of about 1 MB as they cross the shuffle, and of Parquet files of rows
-of 4,096 tokens (BOS and EOS are two ids behind the vocabulary).
+Rows have the fields path and content. Each file gets a note of its chunks under the budget, then is encoded in
+turns without and with the note, `--rounds` times; the median of each side counts, and of the pairs' ratio. Files that
+lose their columns are counted by reason. Bytes are those of batches of about 1 MB as they cross the shuffle, and of
+Parquet files of rows of 4,096 tokens (BOS and EOS are two ids after the vocabulary).
 """
 
 import argparse

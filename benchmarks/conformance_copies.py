@@ -78,7 +78,7 @@ def through_our_bands(theirs: Sequence[Sequence[tuple[int, ...]]]) -> Pairs:
 
 
 def simplified(text: str) -> str:
-    """datatrove's simplified words, one space apart, so that our shingles are of the same words."""
+    """datatrove's simplified words, one space apart, which gives our shingles the same words."""
     return " ".join(SameWords("same").word_tokenize(simplify_text(text)))
 
 

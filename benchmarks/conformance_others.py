@@ -1,4 +1,4 @@
-"""What is no rule on a text's counts, decided by datatrove's code and by ours: language, addresses, personal data.
+"""Decisions that do not count in a text, by datatrove's code and by ours: language, addresses, personal data.
 
 Needs the extra [bench].
 """
@@ -24,7 +24,7 @@ LISTS = ("banned_words.txt", "banned_subwords.txt", "soft_banned_words.txt")
 
 
 def language_rules(params: LanguageParams) -> Iterator[Rule]:
-    """By the model that comes along, for each language of the parameters."""
+    """By the bundled model, for each language of the parameters."""
     for code, least in params.languages.items():
         block = LanguageFilter(code, language_threshold=params.needed(code))
         block.model.MODEL_URL = f"file://{bundled_model()}"  # otherwise it downloads lid.176.bin

@@ -51,7 +51,7 @@ _LAST = [last for _, last in scripts.unspaced()]
 
 @lru_cache(maxsize=65_536)
 def kind_of(character: str) -> int:
-    """1: a letter of a script written without spaces, 2: a mark that may follow it, else 0; as our kernel has it."""
+    """1: a letter of a script written without spaces, 2: a mark that may follow it, else 0, as in our kernel."""
     at = bisect_right(_FIRST, ord(character)) - 1
     if character.isalpha():
         return int(at >= 0 and ord(character) <= _LAST[at])
@@ -77,7 +77,7 @@ def words_of(text: str) -> list[str]:
 
 
 class SameWords(WordTokenizer):  # type: ignore[misc, unused-ignore]
-    """Our words, and as many sentences as we count, for datatrove's filters. Instances compare equal, so that they
+    """Our words, and as many sentences as we count, for datatrove's filters. Instances compare equal, so they
     share its cache of split texts."""
 
     def __eq__(self, other: object) -> bool:
@@ -130,7 +130,7 @@ def values_of(params: Params | None) -> dict[str, Any]:
 
 
 def alone(whole: HeuristicsParams, section: str, rules: Iterable[str]) -> HeuristicsParams:
-    """`whole` with these rules of a section on and all else off; what is no rule (a length, a list) stays."""
+    """`whole` with these rules of a section on and all else off; settings that are not rules (lengths, lists) stay."""
     params: Params = getattr(whole, section)
     values = values_of(params)
     for name in RULES_OF[section]:

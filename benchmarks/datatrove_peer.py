@@ -42,7 +42,7 @@ EOS = "<|endoftext|>"
 
 
 class SplitWords(WordTokenizer):  # type: ignore[misc, unused-ignore]
-    """Split at spaces. Instances compare equal, so that the blocks share datatrove's cache of split texts."""
+    """Split at spaces. Instances compare equal, so the blocks share datatrove's cache of split texts."""
 
     sentence_end = re.compile(r"[.!?]+[\"')\]]*(?:\s+|$)")
 

@@ -50,7 +50,7 @@ def read_prose(path: Path) -> list[str]:
 
 
 def generated(count: int) -> Iterator[Item]:
-    """Items of 100 random words, so that nearly all n-grams differ."""
+    """Items of 100 random words; nearly all n-grams differ."""
     rng = np.random.default_rng(1)
     words = np.array([f"w{i:x}" for i in range(50_000)])
     for number in range(count // 88):

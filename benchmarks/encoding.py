@@ -6,9 +6,9 @@
 With --trained, and without any --tokenizer, a byte-level BPE and SentencePiece models of 16,000 entries are trained on
 a tenth of the texts (not timed). The engines: ours, Hugging Face's tokenizers (byte-level BPE), tiktoken (where one
 regular expression cuts the text and ids are ranks), SentencePiece (for a .model), and gigatoken where it is installed
-(the extra [bench]). Half the texts come first, untimed, so that caches are as full as in a long run; then the other
+(the extra [bench]). Half the texts come first, untimed, to fill caches as in a long run; then the other
 half, which is new to all of them, is timed in processor seconds. The best of the repetitions counts, each with engines
-loaded anew; the seconds that loading takes are in the table, too. Engines that do some MB/s get fewer texts, evenly
+loaded again; the seconds that loading takes are in the table, too. Engines that do some MB/s get fewer texts, evenly
 spread over the same ones (--slow-megabytes). Ids are compared, on every text that both got, with those of the
 reference, the library that the file is of; for other libraries the number of texts with other ids is printed, for ours
 one ends the run.
@@ -134,7 +134,7 @@ def measure(load: Callable[[], Encode], first: Sequence[str], second: Sequence[s
 def compare(path: str, texts: Sequence[str], every: int, repeat: int) -> Iterator[str]:
     """A row of the table for each engine; slow ones get each `every`-th text of both halves.
 
-    Ends the program where ours gives other ids than the reference.
+    Ends the program if our ids differ from the reference's.
     """
     expected: list[Any] = []
     slowest = 0.0

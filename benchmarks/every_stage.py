@@ -5,7 +5,7 @@
 --pages: WARC files, or JSON lines with a field html. --prose: JSON lines with a field text, to train the tokenizer, a
 language model and a classifier (not timed; the classifier's bad texts are the same words in another order). --items: a
 benchmark as a recipe takes it. The recipe is recipes/web.yaml with every stage on that it leaves off, so thresholds
-are the published ones, but for the classifier's, which is so low that later stages have something to do.
+are the published ones, except the classifier's, which is so low that later stages have something to do.
 
 First table: process-seconds of a stage, summed over the workers; MB are those of text (of HTML for read and extract)
 that entered it. Stages without documents of their own (signatures, write-documents) have no speed. These are seconds by

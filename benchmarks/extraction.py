@@ -4,7 +4,7 @@
 
 GOLD as for `refinery train-extractor`. Every engine gets the same pages in one process, in turns page by page; time is
 processor time of the whole stage, decoding of the page's bytes included. The shipped weights may have been trained on
-the pages that are given: with --folds the engine `blocks` is trained anew without a page's domain before it sees it.
+the pages that are given: with --folds the engine `blocks` is trained again without a page's domain before it sees it.
 resiliparse and trafilatura-standard are the libraries without settings of this project.
 """
 

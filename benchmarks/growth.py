@@ -3,13 +3,13 @@
     python -m benchmarks.growth [DOCS.jsonl.gz] --folder out/growth --sizes 149e6 655e6 2.7e9 --workers 2
 
 DOCS.jsonl.gz: documents with a field `text`; without it, this project's own sources and pages. They are cut at 8,000
-characters; what is beyond them is made of the same documents with their words in another order, so that hardly a
+characters; what is beyond them is made of the same documents with their words in another order, so hardly a
 document is a copy. Every stage of the web recipe runs but language
 and heuristics, which would drop what is out of order; the tokenizer is learned first, on the smallest size.
 
 For each size a line: wall seconds, processor seconds of the workers and of the launcher beside them, and the peak of
 the PSS of all processes, sampled twice a second, by phase. --load: so many busy processes beside it. --repeat: how
-often each size runs; every run must write the same bytes, else the script fails. --series FILE: all samples, for a
+often each size runs; every run must write the same bytes; otherwise the script fails. --series FILE: all samples, for a
 curve. --flush-ms N: let Beam's data channels flush by time in the launcher, which loses what is written meanwhile
 (docs/beam-data-loss.md): a run must come through even so.
 """

@@ -4,8 +4,8 @@
     python -m benchmarks.labels scripts LABELLED.jsonl.gz                  a small model of four fifths of these
 
 The first takes documents with `text`, in memory up to 20 MB, and two models of `refinery train-quality`. Stages are run
-in turn, five rounds each, in process time, so that other work on the machine shows little. The second takes texts with
-`text` and `lang` (ISO 639-3); it is a check of the wiring, no measure of GlotLID.
+in turn, five rounds each, in process time, which other work on the machine hardly changes. The second takes texts with
+`text` and `lang` (ISO 639-3); it is a check of the wiring, not a measure of GlotLID.
 """
 
 import gzip

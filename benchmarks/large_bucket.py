@@ -3,9 +3,9 @@
     python -m benchmarks.large_bucket [--members 1000000]
 
 One bucket (for links) and one component (for the verified removal) of --members documents, all near copies of one
-document or all different but for a band. Each step runs in a process of its own; memory is the peak that was resident
-in it, its input included; seconds are CPU seconds. The kernels are what link_batches and verify_batches call, on arrays
-that are there already.
+document or all different except for a band. Each step runs in a process of its own; memory is the resident peak of
+the process, its input included; seconds are CPU seconds. The kernels are what link_batches and verify_batches
+call, on arrays that exist already.
 """
 
 import argparse

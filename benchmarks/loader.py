@@ -10,7 +10,7 @@ mosaicml-streaming==0.13.0 first and then this project.
 
 The loaders are interleaved; a figure is the median over the turns. A turn creates a new loader: "first batch" is the
 time until its first batch, "middle" the same for the middle of the epoch. Speeds are per CPU time of the process,
-including all threads, so that other load changes little; on an idle machine wall time gives the same for loaders
+including all threads, so other load changes little; on an idle machine wall time gives the same for loaders
 without threads. "First pass" is the rest of the epoch (or a second of CPU): every page of a memory map is read for the
 first time, as in training. "Later" is the speed of the same loader after that, if it got so far.
 """

@@ -9,7 +9,7 @@ come in the order of a hash of their text, as in a corpus. Sides:
 best fit decreasing   ours (transforms/write/packing); --groups: dealt into so many groups by that order, each packed
                       for itself
 best fit, streamed    ours, TokenStream(packing="best_fit"): blocks of its default size, documents cut without a BOS,
-                      packed anew in each epoch, or with repack=False not
+                      packed again in each epoch, or with repack=False not
 greedy in order       whole documents as they come; a new row where the next one does not fit. Documents longer than a
                       row are cut as ours are
 best fit, crop        nanochat's loader: of 1,000 buffered documents the longest that fits, and where none does the
@@ -80,7 +80,7 @@ def streamed(sizes: I64, length: int, noise: int = NOISE) -> Outcome:
 
 
 def repeated(sizes: I64, length: int) -> float:
-    """Of the pairs of pieces in a row, the share that is in one row in the next epoch of a stream, too."""
+    """The share of the pairs of pieces in a row that are in one row in the next epoch of a stream, too."""
     ends = np.cumsum(sizes)
     table = pack_documents(ends - sizes, ends, length, default_block(length), NOISE)
     layouts = Layouts(table, np.array([0, ends[-1]], np.int64), length, NOISE)

@@ -4,9 +4,9 @@
 
 Labelled rows have `text` and `spans` (`start`, `end`, `type`; null: nothing is known of that row). A span is found
 where a match of its type overlaps it; a match is right where it overlaps a span of its type. Rows whose `kind` ends in
-"recall_only" are labelled in part and count for recall alone. Private IP addresses count as addresses here
-(`private_ip: on`), everywhere else the defaults hold. Passports and licences, which have no check digit, count for
-precision alone.
+"recall_only" are labelled in part and count only for recall. Private IP addresses count as addresses here
+(`private_ip: on`), everywhere else the defaults hold. Passports and licences, which have no check digit, count
+only for precision.
 
 Prose and code (fields `text` and `content`) are not labelled: a match there is right or wrong, so the column is an
 upper bound of false positives per MB; --show prints as many of each type, to be judged by a reader. Speed: documents

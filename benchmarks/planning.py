@@ -4,7 +4,7 @@
     python -m benchmarks.planning                        (generated families of copies alone)
 
 With --input every document is cut into consecutive pieces of at most --cut characters, which fill --files files of
-about equal size in their order, so that documents of one file are as alike as in a crawl. `refinery refine` runs on all
+about equal size in their order, so documents of one file are as alike as in a crawl. `refinery refine` runs on all
 of them: that is the truth. Then
 
 1. random samples of the files are drawn, the sample's part of the run is taken out, and its forecast is compared: how

@@ -9,11 +9,11 @@ presidio runs its pattern recognisers (English and those of countries) over a bl
 Sets. "made": keys in their issuers' forms, passwords in sentences of many languages and in calls, and look-alikes
 (made_secrets.py, made_personal.py). "labelled", for secrets: rows of a file with `findings`, CredSweeper's own labels,
 of which those of high and medium severity are to be found (it leaves real forms without a label, so these rows
-count for recall alone), and rows that are `clean` or as a whole `secret`, which count for precision alone; for
+count only for recall), and rows that are `clean` or as a whole `secret`, which count only for precision; for
 personal data rows with `spans`.
 
 A labelled span is found where matches cover every character of it: nothing of it is left. A match is right where it
-overlaps a labelled span (of its type, for personal data). Rows labelled in part count for recall alone.
+overlaps a labelled span (of its type, for personal data). Rows labelled in part count only for recall.
 """
 
 import argparse

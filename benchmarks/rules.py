@@ -26,7 +26,7 @@ SHARE = 10  # of the rows are judged one by one
 
 
 def made(rows: int) -> pa.Table:
-    """Columns as provenance files have them."""
+    """Columns as in provenance files."""
     rng = np.random.default_rng(0)
     toxicity = pa.array(rng.random(rows, np.float32), mask=rng.random(rows) < 0.2)
     hosts = rng.integers(0, 99, rows)

@@ -5,7 +5,7 @@
 Every step of deduplication and publishing that is handed all members of a family, or all copies of a text, under one
 key, as a Dataflow worker runs it: the step's own function in a process of its own, fed by an iterable whose batches are
 made one by one and are gone once the step has let go of them. (The local runner holds what it shuffles in memory, all
-of it, whatever the steps do.) Where one step's output is the next one's input, it is made anew, not kept.
+of it, whatever the steps do.) Where one step's output is the next one's input, it is made again, not kept.
 
 Memory is the peak that was resident in the process, the interpreter and its imports included (some 0.2 GB); "group" are
 the bytes that the key's batches have, as this form of the step gets them; "written" is what it wrote to files, most of

@@ -4,7 +4,7 @@
 
 Each in a process of its own: the worker merges the records of all shards into the report; the launcher reads it, writes
 the phase's manifest, reads that, and makes and publishes the manifest of the corpus. Memory is the peak that was
-resident, and what the process had with its imports alone.
+resident, and what the process had after its imports.
 """
 
 import argparse

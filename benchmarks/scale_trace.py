@@ -4,7 +4,7 @@
 
 It makes the index of so many entries (those of a few documents, random ones beside them) as a job writes it, a manifest
 of so many shards, and of the shards those that are asked for, with so many documents each. Then a process of its own
-asks, reading the manifest anew each time, and prints files opened, reads, bytes, seconds and its memory.
+asks, reading the manifest again each time, and prints files opened, reads, bytes, seconds and its memory.
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 Joining: of so many documents' rows those of some partitions are made, spread over as many runs as a job's shares would
 leave, and joined in a process of its own. Judging: the manifest of so many shards, and the partial results of all
-shares, are made in a temporary folder; a process does what the launcher of a job does, but for the job itself.
+shares, are made in a temporary folder; a process does what the launcher of a job does, except for the job itself.
 """
 
 import argparse

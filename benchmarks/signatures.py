@@ -4,7 +4,7 @@
 
 Needs the extra [bench]. Every side computes signatures of 128 permutations from 5-word shingles of the same texts,
 which are in memory. Ours includes finding the words. The peers split at white space with `str.split`, the cheapest way
-there is; datatrove's default takes its own English words (spaCy). "rensa rho" samples positions and is no MinHash of
+there is; datatrove's default takes its own English words (spaCy). "rensa rho" samples positions and is not a MinHash of
 all shingles; it is shown because its authors recommend it for bulk work, and no goal counts it.
 
 The process pins itself to one core and sets all known thread counts to 1. The sides take turns; a figure is

@@ -265,7 +265,7 @@ def outside(
 
 
 def runs_of_words(text: str) -> Iterator[bytes]:
-    """Every run of SPAN_WORDS words, as 128 bits of another hash than the kernel's."""
+    """Every run of SPAN_WORDS words, as 128 bits of a hash that is not the kernel's."""
     places = hash_windows(text, SPAN_WORDS).places.tolist()
     words = [text[begin:end].lower() for begin, end in places]
     for i in range(len(words) - SPAN_WORDS + 1):

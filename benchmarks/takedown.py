@@ -2,7 +2,7 @@
 
     python -m benchmarks.takedown --shards 1000 --shard-mb 1000 --documents 10 --folder out/bench
 
-The shards have their full size and are sparse: holes of zeros, so that a terabyte fits on any disk; those that are
+The shards have their full size and are sparse, with holes of zeros, so a terabyte fits on any disk; those that are
 rewritten are written in full. Documents are as many as `--documents` a shard, equally long, at the places that the
 hashes of their ids give them; one in a thousand is of the host that is asked for.
 """

@@ -5,7 +5,7 @@
 Stop it at any time, also by force; the same command goes on from the last checkpoint, to the last bit. Which shards it
 has follows from its name: `refinery shards https://host/corpus --node anna` lists them. Read blocks stay in --cache.
 
-The model is a bigram table in numpy, so that this runs wherever the loader does. `step` is all that a real model has to
+The model is a bigram table in numpy, so this runs wherever the loader does. `step` is all that a real model has to
 replace: it takes a batch and returns its loss. Nodes send what they learned to each other by means of their own.
 """
 

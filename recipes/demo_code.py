@@ -1,4 +1,4 @@
-"""Writes the files of this project, and a few beside them, as repositories, so that every stage for source code acts.
+"""Writes the files of this project, and a few beside them, as repositories in which every stage for source code acts.
 
     python recipes/demo_code.py OUT_DIR [--tree FOLDER]
 

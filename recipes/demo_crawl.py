@@ -1,4 +1,4 @@
-"""Writes a small crawl of invented pages, so that every stage of the funnel has something to do.
+"""Writes a small crawl of invented pages in which every stage of the funnel has something to do.
 
     python recipes/demo_crawl.py OUT_DIR [--pages 600] [--seed 1]
 

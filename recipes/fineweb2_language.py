@@ -2,8 +2,8 @@
 
     python recipes/fineweb2_language.py configs/fra_Latn.yml > french.yaml
 
-The file is one of configs/ of github.com/huggingface/fineweb-2 (Penedo et al. 2025); its name is the language's, as
-GlotLID has it. What is no figure of a language comes from recipes/fineweb2.yaml. Needs PyYAML alone.
+The file is one of configs/ of github.com/huggingface/fineweb-2 (Penedo et al. 2025); its name is GlotLID's
+label of the language. All that does not depend on the language comes from recipes/fineweb2.yaml. Needs only PyYAML.
 """
 
 import argparse

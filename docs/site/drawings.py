@@ -21,7 +21,7 @@ class Row:
 
 
 def svg(height: float, parts: Iterable[str], title: str) -> str:
-    """A picture on a card of its own, so that it can be read on a dark page, too."""
+    """A picture on its own card, which makes it readable on a dark page, too."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img" '
         f'font-family="system-ui, sans-serif" font-size="13">\n<title>{escape(title)}</title>\n'

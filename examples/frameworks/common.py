@@ -71,7 +71,7 @@ class SeenLog:
 
 def leave() -> NoReturn:
     """End the process without destructors. Those of gloo, PyTorch's backend without GPUs, hold Python's lock while they
-    wait for a thread that may need it, so that a process now and then never ends, or aborts."""
+    wait for a thread that may need it, so now and then a process never ends, or aborts."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -21,7 +21,7 @@ class CorpusTrainer(CorpusLoaders, Trainer):
     seen: SeenLog
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **known: Any) -> Any:
-        """As the Trainer's, with a log, for this example alone."""
+        """The Trainer's loss, with a log, which only this example needs."""
         loss, outputs = super().compute_loss(model, inputs, return_outputs=True, **known)
         if model.training:
             self.seen.add(inputs, loss.item())

@@ -14,7 +14,7 @@ Paragraphs = list[list[str]]  # paragraphs of sentences
 
 
 def generator(*key: object) -> random.Random:
-    """A separate random generator for each generated thing, so that an additional page changes no other page."""
+    """A separate random generator for each generated thing, so an additional page changes no other page."""
     return random.Random(" ".join(map(str, key)))  # noqa: S311
 
 

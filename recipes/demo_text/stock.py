@@ -1,7 +1,7 @@
 """The word stocks of the demo crawl. All of its words were written for this project.
 
 One phrase per line. {slots} are filled from lists of the same name, until none is left; {year}, {n} (small), {count}
-(hundreds to thousands) and {share} (per cent) are numbers. A predicate is "verb | rest", so that German can put the
+(hundreds to thousands) and {share} (per cent) are numbers. A predicate is "verb | rest", which lets German put the
 verb before its subject.
 """
 

@@ -1,6 +1,6 @@
 """Runs, and tools over what they publish: `from refinery.pipelines import dry_run, refine`.
 
-Names are imported on first use, so that a command loads no Beam before it needs it.
+Names are imported on first use, so a command does not load Beam before it needs it.
 """
 
 from typing import TYPE_CHECKING

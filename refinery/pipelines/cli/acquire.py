@@ -4,6 +4,6 @@ from refinery.pipelines.shell.command import Command, Section
 
 COMMAND = Command(
     name="acquire",
-    summary="files of a public crawl, or source files of repositories, checked, to be read by a recipe",
+    summary="download files of a public crawl, or source files of repositories, for a recipe to read",
     section=Section.PREPARE,
 )

@@ -17,13 +17,17 @@ SERVER = "https://data.commoncrawl.org"
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--snapshot", required=True, metavar="NAME", help="CC-MAIN-2024-10, or CC-NEWS/2024/05")
-    parser.add_argument("--files", required=True, type=counted, metavar="N", help="how many, by hash of their names")
+    parser.add_argument(
+        "--files", required=True, type=counted, metavar="N", help="number of files, chosen by the hash of their names"
+    )
     parser.add_argument("--output", required=True, metavar="FOLDER", help="a local folder")
     parser.add_argument("--kind", default="warc", choices=["warc", "wet"], help="pages, or their text (default: warc)")
-    parser.add_argument("--seed", type=int, default=0, help="which files (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="another choice of files (default: 0)")
     parser.add_argument("--rate", type=float, default=25.0, metavar="MB", help="megabytes a second at most (25)")
     parser.add_argument("--server", default=SERVER, metavar="URL", help=f"a mirror (default: {SERVER})")
-    parser.add_argument("--check", action="store_true", help="read again what is there, and fetch what has changed")
+    parser.add_argument(
+        "--check", action="store_true", help="check existing files, and download those that differ again"
+    )
     add_output_arguments(parser)
 
 

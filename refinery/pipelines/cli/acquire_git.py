@@ -12,7 +12,7 @@ EXAMPLES = """examples:
   refinery acquire git repositories.yaml --output repos
   refinery acquire git --url https://github.com/redis/redis --tag 7.2.4 --output repos
   refinery acquire git --clone . --commit 0123456789abcdef0123456789abcdef01234567 --output gs://bucket/repos
-where repositories.yaml is (docs/acquisition.md has all keys):
+An example of repositories.yaml (docs/acquisition.md has all keys):
   repositories:
     - {url: "https://github.com/redis/redis", tag: "7.2.4"}
     - {clone: ../linux, commit: 0123456789abcdef0123456789abcdef01234567}
@@ -22,13 +22,13 @@ Interrupted? Run the same command again: repositories that are done are not read
 TIMEOUT = 1800.0
 # Keys of a list's entry (pipelines/acquire/listing.py) that the command may say instead of a list, and what they are.
 SINGLE = {
-    "url": "one repository instead of a list: its https:// address",
+    "url": "instead of a list: the https:// address of one repository",
     "clone": "instead of a list: a clone on this machine",
     "tarball": "instead of a list: a .tar, compressed or not; needs --commit",
     "files": "instead of a list: JSON Lines or Parquet with columns repo, commit, path, content",
     "tag": "the tag of --url or --clone to take",
     "commit": "the commit to take, all its digits (`git rev-parse NAME`)",
-    "name": "what the records call the repository (default: after its address or folder)",
+    "name": "name of the repository in the records (default: from its address or folder)",
 }
 
 
@@ -82,7 +82,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="acquire git",
-    summary="source files of repositories, each pinned by a tag or a commit",
+    summary="read source files of repositories, each pinned by a tag or a commit",
     section=Section.PREPARE,
     examples=EXAMPLES,
     arguments=arguments,

@@ -14,16 +14,21 @@ EXAMPLES = """examples:
   refinery adopt web=data/web code=data/code.bin --tokenizer t.model --output data --validation web=data/held_out
   refinery adopt /mnt/old --tokenizer tokenizer.json --output out/old --copy
   refinery adopt gs://bucket/tokens --tokenizer gs://bucket/tokenizer.json --output gs://bucket/tokens
-Every byte is read and checked; only then are the manifest and the tokenizer written. Where documents come from is not
-known of such files, so `refinery trace` and `refinery export` refuse the corpus."""
+Every byte is read and checked before the manifest and the tokenizer are written. Such files do not say where documents
+come from, so `refinery trace` and `refinery export` refuse the corpus."""
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "files", nargs="+", metavar="[DOMAIN=]LOCATION", help="a .bin or .idx, the name of both, or a folder of them"
+        "files",
+        nargs="+",
+        metavar="[DOMAIN=]LOCATION",
+        help="a .bin or .idx file, their common name, or a folder of them",
     )
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="the tokenizer that wrote the tokens")
-    parser.add_argument("--output", required=True, metavar="PREFIX", help="where the manifest goes: above the files")
+    parser.add_argument(
+        "--output", required=True, metavar="PREFIX", help="where the manifest goes: a folder above the files"
+    )
     parser.add_argument(
         "--validation",
         action="append",
@@ -32,11 +37,14 @@ def arguments(parser: ArgumentParser) -> None:
         help="files of the validation split; may be repeated",
     )
     parser.add_argument("--copy", action="store_true", help="copy files that are not below PREFIX")
-    parser.add_argument("--name", default="", help="of the corpus (default: the last part of PREFIX)")
+    parser.add_argument("--name", default="", help="name of the corpus (default: the last part of PREFIX)")
     for key, where in (("bos", "begins"), ("eos", "ends")):
         either = parser.add_mutually_exclusive_group()
         either.add_argument(
-            f"--{key}", default="auto", metavar="TOKEN", help=f"{where} every document (default: the tokenizer's own)"
+            f"--{key}",
+            default="auto",
+            metavar="TOKEN",
+            help=f"the token that {where} every document (default: the tokenizer's own)",
         )
         either.add_argument(f"--no-{key}", action="store_true", help="documents have none")
     add_output_arguments(parser)
@@ -69,7 +77,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="adopt",
-    summary="a manifest for .bin and .idx that Megatron's own tools wrote, so that the loader streams them",
+    summary="write a manifest for .bin and .idx files of Megatron's own tools, so the loader can stream them",
     section=Section.MAKE,
     examples=EXAMPLES,
     arguments=arguments,

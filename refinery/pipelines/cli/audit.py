@@ -19,7 +19,9 @@ and removals must be those that are published. `refinery verify` checks the file
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
-    parser.add_argument("--sample", type=rate, required=True, metavar="RATE", help="share of the records, above 0 to 1")
+    parser.add_argument(
+        "--sample", type=rate, required=True, metavar="RATE", help="share of the records, above 0 and up to 1"
+    )
     parser.add_argument(
         "--inputs",
         action="append",
@@ -27,16 +29,22 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="PLACE",
         help="where the inputs are now: a folder, or OLD=NEW; may be repeated (default: where the run read them)",
     )
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=FILE", help="where a file of the recipe is")
-    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has stages of its own")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=FILE", help="the place of a file that the recipe names"
+    )
+    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's recipe, if it has stages of its own")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="another sample")
     parser.add_argument("--files", type=counted, metavar="N", help="only N of the input files, chosen by hash")
     parser.add_argument(
-        "--workers", type=counted, default=os.cpu_count() or 1, metavar="N", help="processes (cores); 0: this one"
+        "--workers",
+        type=counted,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="number of processes (default: cores); 0: only this one",
     )
-    parser.add_argument("--output", default="", metavar="FILE", help="the verdict as sealed JSON")
-    parser.add_argument("--overwrite", action="store_true", help="replace a verdict that is there")
-    parser.add_argument("--json", action="store_true", help="print it instead of text")
+    parser.add_argument("--output", default="", metavar="FILE", help="write the verdict as sealed JSON")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing verdict")
+    parser.add_argument("--json", action="store_true", help="print the verdict as JSON instead of text")
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:

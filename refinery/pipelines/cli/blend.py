@@ -31,7 +31,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="blend",
-    summary="print a corpus as the words behind Megatron's --data-path",
+    summary="print a corpus as the arguments of Megatron's --data-path",
     section=Section.HAND_ON,
     examples=EXAMPLES,
     arguments=arguments,

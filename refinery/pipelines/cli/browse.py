@@ -14,7 +14,7 @@ EXAMPLES = """examples:
   refinery browse out/web out/web2                          two runs, and the documents whose fate differs
   refinery browse gs://bucket/corpus --port 8321 --judgements web.jsonl
   ssh -L 8321:127.0.0.1:8321 host refinery browse out/web --port 8321      from another machine
-It serves this machine alone, and one browser: the address works once. Ctrl-C ends it. Needs the extra [browse]."""
+It serves only this machine and one browser, because the address works once. Ctrl-C ends it. It needs [browse]."""
 SAMPLE = 100
 MOST_SAMPLE = 1_000
 JUDGEMENTS = "refinery-judgements.jsonl"
@@ -23,35 +23,35 @@ NEEDED = ("starlette", "uvicorn")
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "prefix", metavar="PREFIX", nargs="+", help="of one run or two: folders, gs://… or s3://…; finished or not"
+        "prefix", metavar="PREFIX", nargs="+", help="one run or two, finished or not: folders, gs://… or s3://…"
     )
-    parser.add_argument("--port", type=_port, default=0, metavar="N", help="of 127.0.0.1 (default: a free one)")
+    parser.add_argument("--port", type=_port, default=0, metavar="N", help="port of 127.0.0.1 (default: a free one)")
     parser.add_argument(
         "--judgements",
         default=JUDGEMENTS,
         metavar="FILE",
-        help=f"where judgements are added, a local file outside the runs (default: {JUDGEMENTS})",
+        help=f"file to which judgements are appended, local and outside the runs (default: {JUDGEMENTS})",
     )
     parser.add_argument(
         "--sample",
         type=_sample,
         default=SAMPLE,
         metavar="N",
-        help=f"documents of a sample: of words, thresholds and two large runs (default: {SAMPLE})",
+        help=f"documents in the sample for words, thresholds and two large runs (default: {SAMPLE})",
     )
     parser.add_argument(
         "--work",
         action="append",
         default=[],
         metavar="LOCATION",
-        help="where parts are (PREFIX/work); once for each run",
+        help="where the phases' parts are (PREFIX/work); once for each run",
     )
     parser.add_argument(
         "--recipe",
         action="append",
         default=[],
         metavar="FILE",
-        help="the run's, where it has stages of its own; once for each run",
+        help="the run's recipe, if it has stages of its own; once for each run",
     )
 
 
@@ -91,13 +91,13 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="browse",
-    summary="a run, or two, in a browser: search, documents stage by stage, thresholds, clusters, judgements",
+    summary="show one run or two in a browser: search, documents stage by stage, thresholds, clusters, judgements",
     section=Section.LOOK,
     examples=EXAMPLES,
     arguments=arguments,
     run=run,
     exit_codes={
-        ExitCode.DONE: "it was ended by Ctrl-C",
+        ExitCode.DONE: "Ctrl-C ended it",
         ExitCode.USAGE: "the command is wrong, the extra [browse] is missing, or there is no run",
     },
 )

@@ -13,8 +13,8 @@ EXAMPLES = """examples:
   refinery card out/web --format eu-summary --about about.yaml
   refinery card gs://bucket/corpus --format croissant --format sbom --output cards
   refinery card out/web --push hub my-org/my-corpus          card, report and shards to a private data set
-Cards are made of manifest.json, and of _run.json and statistics.json beside it, whose checksums it has: no shard is
-read, and the same corpus gives the same bytes. What no run can know is asked for in about.yaml (docs/cards.md)."""
+Cards are made from manifest.json and from _run.json and statistics.json, whose checksums it has. No shard is read, and
+the same corpus gives the same bytes. What no run can know comes from about.yaml (docs/cards.md)."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
         help=f"{named}; may be repeated (all with --output, else {DEFAULT})",
     )
     parser.add_argument("--output", default="", metavar="FOLDER", help="where the files go, a folder, gs://… or s3://…")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    parser.add_argument("--overwrite", action="store_true", help="replace existing files")
     parser.add_argument(
         "--about", default="", metavar="FILE", help="YAML: what only the publisher knows (docs/cards.md)"
     )
@@ -96,13 +96,13 @@ def _lines(args: Namespace) -> Iterator[str]:
 
 COMMAND = Command(
     name="card",
-    summary="what a corpus is, from its manifest: data card, Croissant, the European summary, bill of materials",
+    summary="describe a corpus from its manifest: data card, Croissant, the European summary, bill of materials",
     section=Section.HAND_ON,
     examples=EXAMPLES,
     arguments=arguments,
     run=run,
     exit_codes={
-        ExitCode.DONE: "the cards are there",
-        ExitCode.USAGE: "there is no finished corpus, or a file is there",
+        ExitCode.DONE: "the cards are written",
+        ExitCode.USAGE: "there is no finished corpus, or a file exists already",
     },
 )

@@ -1,7 +1,7 @@
 """The command line: `refinery COMMAND …`, the same as `python -m refinery COMMAND …`.
 
 Only the file of the command that is called is read, and only what that command needs is imported. The parsers of all
-are built for completion, and without their arguments for `--help` and for a word that is no command.
+are built for completion, and without their arguments for `--help` and for a word that is not a command.
 """
 
 import argparse

@@ -36,7 +36,7 @@ def arguments(parser: ArgumentParser) -> None:
         type=_count,
         default=REPLAYED,
         metavar="N",
-        help="records read again for each side, at most, where no file says which rule dropped them "
+        help="most records of each side that are read again if no file says which rule dropped them "
         f"(default: {REPLAYED}; 0: none)",
     )
     for side in "ab":
@@ -50,7 +50,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--documents", default="", metavar="FILE", help="write every document that they do not share, as Parquet"
     )
     parser.add_argument("--html", default="", metavar="FILE", help="write the comparison as a page")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    parser.add_argument("--overwrite", action="store_true", help="replace existing files")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
     parser.add_argument("--exit-code", action="store_true", help="end with 1 if documents, tokens or funnel differ")
 
@@ -113,7 +113,7 @@ def _said(args: Namespace, found: "Comparison") -> Iterator[str]:
 
 COMMAND = Command(
     name="compare",
-    summary="what changed between two corpora: settings, funnel, documents and which rule moved them",
+    summary="show what changed between two corpora: settings, funnel, documents and which rule moved them",
     section=Section.LOOK,
     examples=EXAMPLES,
     arguments=arguments,
@@ -121,6 +121,6 @@ COMMAND = Command(
     exit_codes={
         ExitCode.DONE: "compared, whatever was found (with --exit-code: no difference)",
         ExitCode.FAILED: "with --exit-code: documents, tokens or funnel differ; or storage failed",
-        ExitCode.USAGE: "the command is wrong, or one of them is no complete corpus",
+        ExitCode.USAGE: "the command is wrong, or one of the two is not a complete corpus",
     },
 )

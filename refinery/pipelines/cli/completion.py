@@ -11,13 +11,13 @@ EXAMPLES = """examples:
   refinery completion bash > ~/.local/share/bash-completion/completions/refinery
   refinery completion zsh > ~/.zfunc/_refinery           with fpath+=~/.zfunc above compinit in ~/.zshrc
   refinery completion fish > ~/.config/fish/completions/refinery.fish
-For this shell alone: source <(refinery completion bash). Write it again after an update."""
+For the current shell only: source <(refinery completion bash). Repeat the command after an update."""
 
 
 def arguments(parser: ArgumentParser) -> None:
     from refinery.pipelines.shell.completion import SHELLS
 
-    parser.add_argument("shell", choices=SHELLS, help="the shell that is to read it")
+    parser.add_argument("shell", choices=SHELLS, help="the shell that will run the script")
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:

@@ -14,22 +14,20 @@ EXAMPLES = """examples:
   refinery doctor recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web
   refinery doctor recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner --region=europe-west4
   refinery doctor --json
-With a recipe it also says whether its files load, what its sources hold and whether the run fits here; with
-DataflowRunner, what a launch would be refused for. Nothing is run, and nothing
-is written, but for an object on s3:// that is removed again."""
+With a recipe it also says whether its files load, what its sources hold and whether the run fits on this machine;
+with DataflowRunner, why a launch would be refused. It runs nothing, and writes nothing except one object on
+s3://, which it removes again."""
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("recipe", nargs="?", default="", metavar="RECIPE", help="a YAML file, as `refine` gets it")
-    parser.add_argument("--input", action="append", default=[], metavar="GLOB", help="as of `refine`")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as of `refine`")
+    parser.add_argument("recipe", nargs="?", default="", metavar="RECIPE", help="a YAML file, as for `refine`")
+    parser.add_argument("--input", action="append", default=[], metavar="GLOB", help="as for `refine`")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for `refine`")
     parser.add_argument("--output", default="", metavar="PREFIX", help="where the corpus would go")
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts would go (PREFIX/work)")
-    parser.add_argument(
-        "--runner", default="local", help="local (default), DataflowRunner, …; further flags are its own"
-    )
+    parser.add_argument("--runner", default="local", help="local (default), DataflowRunner, …; other flags go to it")
     parser.add_argument("--workers", type=counted, default=os.cpu_count() or 1, metavar="N", help="processes (cores)")
-    parser.add_argument("--scratch", default="", metavar="FOLDER", help="as of `refine`")
+    parser.add_argument("--scratch", default="", metavar="FOLDER", help="as for `refine`")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
 
 
@@ -62,11 +60,14 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="doctor",
-    summary="what is missing for a run: Python, kernels, libraries, credentials, disk, memory, Dataflow's flags",
+    summary="list what is missing for a run: Python, kernels, libraries, credentials, disk, memory, Dataflow's flags",
     section=Section.PREPARE,
     examples=EXAMPLES,
     arguments=arguments,
     beam_flags=lambda args: bool(args.runner != "local"),
     run=run,
-    exit_codes={ExitCode.DONE: "no problem (warnings may be)", ExitCode.FAILED: "a problem, each with what to do"},
+    exit_codes={
+        ExitCode.DONE: "no problem, but there may be warnings",
+        ExitCode.FAILED: "there is a problem; its line says what to do",
+    },
 )

@@ -19,8 +19,8 @@ EXAMPLES = """examples:
   refinery export out/web --format huggingface --output out/web-hf --push hub my-org/web       then to a data set
   refinery export out/web-november --format torch --append --output out/web-pt    goes on where out/web ended
   refinery export out/web-2 --format torch --rewrite --output out/web-pt          without what a takedown took out
-Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
-`refinery verify` checks an export as it does a corpus; `refinery status` tells where it stands."""
+Flags that are not listed here go to Beam. Interrupted? Run the same command again to continue where it stopped.
+`refinery verify` also checks exports; `refinery status` shows how far an export is."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -42,17 +42,26 @@ def arguments(parser: ArgumentParser) -> None:
         "--output", required=True, metavar="LOCATION", help="where the export goes: a folder, gs://… or s3://…"
     )
     parser.add_argument(
-        "--fields", default="", metavar="A,B", help="of a document (default: all but input_ids), such as id,url,text"
+        "--fields",
+        default="",
+        metavar="A,B",
+        help="fields of a document, such as id,url,text (default: all except input_ids)",
     )
-    parser.add_argument("--compression", default="", choices=tuple(COMPRESSIONS), help="of jsonl (default: zstd)")
+    parser.add_argument(
+        "--compression", default="", choices=tuple(COMPRESSIONS), help="compression of jsonl (default: zstd)"
+    )
     parser.add_argument("--single-file", action="store_true", help="jsonl: one file for each split")
     parser.add_argument(
-        "--shard-tokens", type=counted, default=SHARD_TOKENS, metavar="N", help=f"torch: of a shard ({SHARD_TOKENS:,})"
+        "--shard-tokens",
+        type=counted,
+        default=SHARD_TOKENS,
+        metavar="N",
+        help=f"torch: tokens in a shard ({SHARD_TOKENS:,})",
     )
-    parser.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, help=f"torch: of the tensors ({DTYPES[0]})")
-    parser.add_argument("--append", action="store_true", help="torch: go on in an export of other corpora")
+    parser.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, help=f"torch: type of the tensors ({DTYPES[0]})")
+    parser.add_argument("--append", action="store_true", help="torch: continue an export of other corpora")
     parser.add_argument(
-        "--rewrite", action="store_true", help="torch: take out of an export what takedowns took out of PREFIX"
+        "--rewrite", action="store_true", help="torch: remove from an export what takedowns removed from PREFIX"
     )
     parser.add_argument(
         "--work", default="", metavar="LOCATION", help="where the corpus' parts are (PREFIX/work), if they are needed"
@@ -61,11 +70,11 @@ def arguments(parser: ArgumentParser) -> None:
         "--recipe", default="", metavar="FILE", help="the corpus' recipe, if it has stages of your own and is needed"
     )
     parser.add_argument(
-        "--tokenizer", default="", metavar="FILE", help="megatron: the tokenizer of Parquet that has no manifest"
+        "--tokenizer", default="", metavar="FILE", help="megatron: the tokenizer of Parquet files that have no manifest"
     )
     for key, where in (("bos", "begins"), ("eos", "ends")):
         parser.add_argument(
-            f"--no-{key}", action="store_true", help=f"megatron: no {key.upper()} {where} documents of it"
+            f"--no-{key}", action="store_true", help=f"megatron: no {key.upper()} {where} its documents"
         )
     add_push_arguments(parser)
     add_runner_arguments(parser)
@@ -145,7 +154,7 @@ def _export_megatron(args: Namespace) -> ExitCode:
 
 COMMAND = Command(
     name="export",
-    summary="the documents or tokens of a corpus in another format: JSONL, Parquet, Hugging Face, PyTorch, …",
+    summary="write a corpus in another format: JSONL, Parquet, Hugging Face, PyTorch, …",
     section=Section.HAND_ON,
     examples=EXAMPLES,
     arguments=arguments,

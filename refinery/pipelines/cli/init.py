@@ -12,8 +12,8 @@ EXAMPLES = """examples:
   refinery init 'crawl/*.warc.gz' books/ --output my.yaml --name my-corpus
   refinery init hf://datasets/allenai/c4@main/en/ --output c4.yaml
   refinery init gs://bucket/texts/ s3://bucket/more/*.parquet
-A sample is read: up to eight files of each kind, and of each file up to 100 records and 4 MiB of text. Nothing is run.
-A warning names each file that cannot be read. docs/init.md says where each line of the recipe comes from."""
+It reads a sample: up to eight files of each kind, and up to 100 records and 4 MiB of text of each. It runs nothing.
+It prints a line for each file that cannot be read. docs/init.md explains the recipe."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -21,8 +21,8 @@ def arguments(parser: ArgumentParser) -> None:
         "files", nargs="+", metavar="FILES", help="files, folders, globs, gs://, s3://, hf:// or https:// addresses"
     )
     parser.add_argument("--output", default="recipe.yaml", metavar="FILE", help="the recipe (default: recipe.yaml)")
-    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
-    parser.add_argument("--name", default="", help="name of the corpus (default: from the files)")
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
+    parser.add_argument("--name", default="", help="name of the corpus (default: derived from the files)")
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
@@ -46,13 +46,13 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="init",
-    summary="a commented recipe from what files hold, and what to run next",
+    summary="write a commented recipe for given files, and print what to run next",
     section=Section.PREPARE,
     examples=EXAMPLES,
     arguments=arguments,
     run=run,
     exit_codes={
         ExitCode.DONE: "the recipe is written; warnings say what was not read",
-        ExitCode.USAGE: "no file holds documents, or the recipe's file is there: nothing is written",
+        ExitCode.USAGE: "no file holds documents, or the recipe's file exists already; nothing is written",
     },
 )

@@ -11,11 +11,11 @@ EXAMPLES = """examples:
   refinery inspect out/web
   refinery inspect gs://bucket/corpus --work gs://parts-bucket/corpus
   refinery inspect gs://bucket/corpus --live --json
-It reads small files alone, and writes nothing."""
+It reads only small files, and writes nothing."""
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder, gs://… or s3://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="a run: a folder, gs://… or s3://…")
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
     parser.add_argument("--live", action="store_true", help="ask Dataflow for the state of jobs (needs the network)")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
@@ -48,7 +48,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="inspect",
-    summary="the status of a run: phases, jobs, counts, what to do next",
+    summary="show the status of a run: phases, jobs, counts, what to do next",
     section=Section.LOOK,
     examples=EXAMPLES,
     arguments=arguments,
@@ -56,7 +56,7 @@ COMMAND = Command(
     run=run,
     exit_codes={
         ExitCode.DONE: "the corpus is complete",
-        ExitCode.FAILED: "it is not, or is damaged",
+        ExitCode.FAILED: "the corpus is not complete, or is damaged",
         ExitCode.USAGE: "the command is wrong, or there is no run",
     },
 )

@@ -18,22 +18,22 @@ EXAMPLES = """examples:
   refinery mix half.yaml --output views/more --set domains.web.tokens=2000000
   refinery mix half.yaml --dry-run                 the table of documents, tokens and epochs; nothing is written
   refinery mix views/half --corpus demo=out/demo-2 --output views/half-2   the same view after a takedown
-A view copies no tokens: a manifest, and an index of the documents that it takes. docs/mixing.md has recipes;
+A view is a manifest and an index of the documents that it contains. docs/mixing.md has recipes;
 `refinery verify` proves a view, TokenStream streams it."""
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("recipe", metavar="RECIPE", help="a YAML file (docs/mixing.md); with --corpus a view")
+    parser.add_argument("recipe", metavar="RECIPE", help="a YAML file (docs/mixing.md); with --corpus, a view")
     parser.add_argument(
         "--corpus",
         action="append",
         default=[],
         metavar="NAME=PREFIX",
-        help="make the view RECIPE again, with this version of its corpus, from which documents were taken out",
+        help="make the view RECIPE again with this version of its corpus, from which documents were removed",
     )
     parser.add_argument("--output", default="", metavar="VIEW", help="where the view goes: a folder, gs://… or s3://…")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set a key of the recipe")
-    parser.add_argument("--dry-run", action="store_true", help="print what the view would be; nothing is written")
+    parser.add_argument("--dry-run", action="store_true", help="print what the view would contain; nothing is written")
     parser.add_argument(
         "--workers", type=counted, default=os.cpu_count() or 1, metavar="N", help="processes that read shards (cores)"
     )
@@ -86,7 +86,7 @@ def _lines(args: Namespace) -> Iterator[str]:
 
 COMMAND = Command(
     name="mix",
-    summary="a view of one or several corpora: filters, upsampling, caps, targets and weights, without copying tokens",
+    summary="make a view of one or several corpora without copying tokens: filters, upsampling, caps, targets, weights",
     section=Section.MAKE,
     examples=EXAMPLES,
     arguments=arguments,

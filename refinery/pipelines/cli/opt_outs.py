@@ -12,7 +12,7 @@ from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 EXAMPLES = """examples:
-  refinery opt-outs 'robotstxt/*.warc.gz' --output opt-outs.table          of a crawl's robotstxt archives
+  refinery opt-outs 'robotstxt/*.warc.gz' --output opt-outs.table          from a crawl's robotstxt archives
   refinery opt-outs rows.parquet more.jsonl.zst --hosts refused.txt --output opt-outs.table
 A row has host (or an address on it), kind (robots.txt, ai.txt, tdmrep.json, host-list; left out where the address
 names the file), fetched_at, status and body; docs/rights.md says how to collect them. Then, in the recipe:
@@ -28,10 +28,12 @@ def arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a list of hosts, one a line, of any date",
+        help="a list of hosts, one a line; they count at any date",
     )
-    parser.add_argument("--output", required=True, metavar="FILE", help="of the table, local, gs:// or s3://")
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
+    parser.add_argument(
+        "--output", required=True, metavar="FILE", help="where the table goes: a file, gs://… or s3://…"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
@@ -71,7 +73,7 @@ def lines_of(built: Any, newest: str) -> Sequence[str]:
 
 COMMAND = Command(
     name="opt-outs",
-    summary="makes the table of the stage `opt-out` from robots.txt, ai.txt and tdmrep.json of hosts, by date",
+    summary="make the table of the stage `opt-out` from dated robots.txt, ai.txt and tdmrep.json files of hosts",
     section=Section.PREPARE,
     examples=EXAMPLES,
     arguments=arguments,

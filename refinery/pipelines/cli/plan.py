@@ -29,7 +29,11 @@ def arguments(parser: ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--preset", default="", metavar="NAME", help="retentions: reference (default), lazy or strict")
     source.add_argument(
-        "--from", default="", dest="prefix", metavar="PREFIX", help="retentions, speed and tokens of a finished run"
+        "--from",
+        default="",
+        dest="prefix",
+        metavar="PREFIX",
+        help="take retentions, speed and tokens from a finished run",
     )
     parser.add_argument(
         "--retention",
@@ -40,9 +44,9 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--share", default="", help="with --from: how much of the whole that run read, e.g. 1%%")
     parser.add_argument("--work", default="", metavar="LOCATION", help="with --from: where its parts are (PREFIX/work)")
-    parser.add_argument("--hosts", default="", metavar="N", help="hosts that there are; the days follow from them")
+    parser.add_argument("--hosts", default="", metavar="N", help="number of hosts; the days are computed from it")
     parser.add_argument("--html", default="", metavar="FILE", help="write the plan as a page with sliders instead")
-    parser.add_argument("--overwrite", action="store_true", help="replace a page that is there")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing page")
     parser.add_argument("--json", action="store_true", help="one JSON object of every quantity instead of text")
     for each in INPUTS:
         default = f"; default {typed(each.reference)}" if each.name != "raw" else ""
@@ -133,7 +137,7 @@ def read_retention(text: str) -> tuple[str, float]:
 
 COMMAND = Command(
     name="plan",
-    summary="what a corpus will take: raw bytes, cores, hosts, days, cost, and the loader's tokens per second",
+    summary="compute what a corpus will take: raw bytes, cores, hosts, days, cost, and the loader's tokens per second",
     section=Section.PREPARE,
     examples=EXAMPLES,
     arguments=arguments,

@@ -16,8 +16,8 @@ EXAMPLES = """examples:
   refinery refine recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner …    (docs/operations.md)
   refinery refine recipes/web.yaml --output out/web --reuse out/old --dry-run    (says what would run)
   refinery refine recipes/web.yaml --output out/web --track mlflow    (docs/operations/track.md)
-Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
-On Dataflow the jobs go on without this command; the same command finds them again."""
+Flags that are not listed here go to Beam. Interrupted? Run the same command again to continue where it stopped.
+On Dataflow the jobs continue without this command; the same command finds them again."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--output", required=True, metavar="PREFIX", help="where the corpus goes: a folder, gs://… or s3://…"
     )
-    parser.add_argument("--reuse", default="", metavar="PREFIX", help="take over what another run has finished")
+    parser.add_argument("--reuse", default="", metavar="PREFIX", help="reuse finished phases of another run")
     parser.add_argument(
         "--work", default="", metavar="LOCATION", help="where the phases' parts go (default: PREFIX/work)"
     )
@@ -44,7 +44,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
-    """Run a recipe. Worker processes start first, so that their imports run in parallel with the launcher's."""
+    """Run a recipe. Worker processes start first, so their imports run in parallel with the launcher's."""
     from refinery.pipelines.progress.track.tracking import tracking
     from refinery.pipelines.runners.runner import Runner
     from refinery.pipelines.runners.scratch import scratch_of
@@ -80,7 +80,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="refine",
-    summary="run a recipe",
+    summary="run a recipe: make a corpus, or resume a run",
     section=Section.MAKE,
     examples=EXAMPLES,
     arguments=arguments,

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 EXAMPLES = """examples:
   refinery remove out/web --urls urls.txt --output out/web-2
-  refinery remove out/web --hosts hosts.txt --dry-run               says what would go, and writes nothing
+  refinery remove out/web --hosts hosts.txt --dry-run               says what would be removed, and writes nothing
   refinery remove out/web --documents ids.txt --no-reinstate --output out/web-2
   refinery remove out/web --source crawl --output out/web-2
   refinery remove out/code --licence GPL-3.0-only --output out/code-2
   refinery remove out/web --where "edu < 0.1 and language == 'de'" --output out/web-2
   refinery remove out/web --benchmarks gsm8k.jsonl mmlu.parquet --dry-run --report matches.jsonl
   refinery remove out/web --benchmarks my.yaml --output out/web-2   the section `decontaminate` of a recipe
-Lists have a line for each entry. A host covers those below it. What is asked for by several flags goes, too.
-Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
+Lists have one entry a line. A host includes its subdomains. Several flags remove all that any of them names.
+Flags that are not listed here go to Beam. Interrupted? Run the same command again to continue where it stopped.
 PREFIX stays as it is: remove it yourself when nothing reads it any more (docs/takedown.md)."""
 ASKED = ("urls", "hosts", "documents", "licence", "source", "where", "benchmarks")
 YAML = (".yaml", ".yml")
@@ -31,9 +31,9 @@ YAML = (".yaml", ".yml")
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
     parser.add_argument(
-        "--urls", default="", metavar="FILE", help="addresses, in any spelling that url_dup takes for one"
+        "--urls", default="", metavar="FILE", help="addresses, in any spelling that url_dup treats as equal"
     )
-    parser.add_argument("--hosts", default="", metavar="FILE", help="hosts, each with all below it")
+    parser.add_argument("--hosts", default="", metavar="FILE", help="hosts; each includes its subdomains")
     parser.add_argument("--documents", default="", metavar="FILE", help="ids of documents, 32 hexadecimal digits each")
     parser.add_argument(
         "--licence", action="append", default=[], metavar="L", help="documents whose column `license` names it"
@@ -50,7 +50,7 @@ def arguments(parser: ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="texts that hold items of these files, or of a recipe's section `decontaminate`",
+        help="documents whose text holds items of these files, or of a recipe's section `decontaminate`",
     )
     parser.add_argument(
         "--output", default="", metavar="PREFIX", help="where the new version goes: a folder, gs://… or s3://…"
@@ -59,13 +59,13 @@ def arguments(parser: ArgumentParser) -> None:
         "--copies",
         default="",
         choices=("remove", "keep"),
-        help="what has the text of a document that goes, or stands for one (default: remove; keep with --source, "
-        "--licence and --where alone)",
+        help="what happens to documents with the same text as a removed one, and to those kept in favour of one "
+        "(default: remove; keep if only --source, --licence or --where are given)",
     )
     parser.add_argument(
-        "--no-reinstate", action="store_true", help="no duplicate of what goes takes its place in the corpus"
+        "--no-reinstate", action="store_true", help="do not put a duplicate of a removed document in its place"
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would go; nothing is written")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be removed; nothing is written")
     parser.add_argument("--report", default="", metavar="FILE", help="write what was found as JSON lines, with matches")
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the parts of PREFIX are (PREFIX/work)")
     parser.add_argument("--recipe", default="", metavar="FILE", help="the corpus' recipe, if it has stages of your own")
@@ -145,7 +145,7 @@ def benchmarks_of(files: Sequence[str]) -> "DecontaminateParams":
 
 COMMAND = Command(
     name="remove",
-    summary="a new version of a corpus without some documents: by address, host, id, licence, source, rule, benchmark",
+    summary="remove documents in a new version of a corpus: by address, host, id, licence, source, rule or benchmark",
     section=Section.MAKE,
     examples=EXAMPLES,
     arguments=arguments,

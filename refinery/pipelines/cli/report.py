@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from refinery.pipelines.reports.run.facts import Facts
 
 EXAMPLES = """examples:
-  refinery report out/web                                    writes out/web/report.html if it is not there
-  refinery report out/web --overwrite                        writes it anew
+  refinery report out/web                                    writes out/web/report.html if it does not exist
+  refinery report out/web --overwrite                        replaces it
   refinery report gs://bucket/corpus --output report.html    as a local file
-  refinery report out/web --texts --output dropped.html      with texts of what was dropped, read again where they were
+  refinery report out/web --texts --output dropped.html      quotes dropped documents, read at their origins again
   refinery report out/web --work gs://parts/web --core-hour-price 0.04 --output cheap.html
 The page needs no network: open it in a browser. Every run of `refinery refine` ends with one."""
 
@@ -28,7 +28,7 @@ def arguments(parser: ArgumentParser) -> None:
     price = PRICES["core_hour_price"]
     parser.add_argument("prefix", metavar="PREFIX", help="of a finished run: a folder, gs://… or s3://…")
     parser.add_argument("--output", default="", metavar="FILE", help="where the page goes (PREFIX/report.html)")
-    parser.add_argument("--overwrite", action="store_true", help="replace a page that is there")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing page")
     parser.add_argument(
         "--texts",
         action="store_true",
@@ -37,7 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
     parser.add_argument(
-        "--recipe", default="", metavar="FILE", help="the run's, where it has stages or a writer of its own"
+        "--recipe", default="", metavar="FILE", help="the run's recipe, if it has stages or a writer of its own"
     )
     parser.add_argument(
         "--core-hour-price",
@@ -88,7 +88,7 @@ def _lines(args: Namespace) -> Iterator[str]:
         facts, problems = _with_texts(facts, args.prefix, args.recipe)
         yield from (f"no text: {problem}" for problem in problems)
     if not args.output and not args.overwrite and store.size(REPORT) is not None:
-        yield f"{output} is there already: open it in a browser (--overwrite writes it anew)"
+        yield f"{output} exists already; open it in a browser (--overwrite replaces it)"
     else:
         if not args.overwrite:
             check_new(output)
@@ -102,12 +102,16 @@ def _lines(args: Namespace) -> Iterator[str]:
 def _check_outside(output: str, prefix: str) -> None:
     """Raises ValueError unless a page with texts goes to a file outside the corpus."""
     if not output:
-        raise ValueError("--texts: give --output FILE, outside the corpus: the page quotes texts that were dropped")
+        raise ValueError(
+            "--texts: --output FILE is missing; name a place outside the corpus, because the page quotes dropped texts"
+        )
     places = (
         (output, prefix) if "://" in output or "://" in prefix else (Path(output).resolve(), Path(prefix).resolve())
     )
     if f"{places[0]}/".startswith(f"{str(places[1]).rstrip('/')}/"):
-        raise ValueError(f"--output: {output} is in the corpus, which no dropped text may be; name another place")
+        raise ValueError(
+            f"--output: {output} is in the corpus, which must not contain dropped texts; name another place"
+        )
 
 
 def _with_texts(facts: "Facts", prefix: str, recipe: str) -> "tuple[Facts, list[str]]":
@@ -129,10 +133,13 @@ def _with_texts(facts: "Facts", prefix: str, recipe: str) -> "tuple[Facts, list[
 
 COMMAND = Command(
     name="report",
-    summary="a finished run as one page of HTML: what deserves attention, funnel, distributions, documents to read",
+    summary="write the report of a finished run as HTML: what deserves attention, funnel, distributions, documents",
     section=Section.LOOK,
     examples=EXAMPLES,
     arguments=arguments,
     run=run,
-    exit_codes={ExitCode.DONE: "the page is there", ExitCode.USAGE: "there is no finished run, or the file is there"},
+    exit_codes={
+        ExitCode.DONE: "the page exists",
+        ExitCode.USAGE: "there is no finished run, or the file exists already",
+    },
 )

@@ -1,4 +1,4 @@
-"""`refinery retokenize`: a corpus anew with another tokenizer."""
+"""`refinery retokenize`: make a corpus again with another tokenizer."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -14,20 +14,22 @@ EXAMPLES = """examples:
 
 
 def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("prefix", metavar="PREFIX", help="a run whose work/ was kept: a folder, gs://… or s3://…")
     parser.add_argument(
-        "prefix", metavar="PREFIX", help="of a run whose documents are there: a folder, gs://… or s3://…"
+        "--tokenizer", required=True, metavar="FILE", help="a tokenizer, as in tokenizer.path of a recipe"
     )
-    parser.add_argument("--tokenizer", required=True, metavar="FILE", help="as tokenizer.path of a recipe")
     parser.add_argument("--output", required=True, metavar="PREFIX", help="where the new corpus goes")
-    parser.add_argument("--bos", default=None, metavar="NAME", help="a token's name, auto or null (default: as before)")
-    parser.add_argument("--eos", default=None, metavar="NAME", help="likewise")
+    parser.add_argument(
+        "--bos", default=None, metavar="NAME", help="a token's name, auto or null (default: as in PREFIX)"
+    )
+    parser.add_argument("--eos", default=None, metavar="NAME", help="the same for EOS")
     parser.add_argument("--documents", default="", metavar="LOCATION", help="the run's work location (PREFIX/work)")
     parser.add_argument("--work", default="", metavar="LOCATION", help="work location of the new run (OUTPUT/work)")
     add_runner_arguments(parser)
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
-    """Run phase 3 alone with another tokenizer."""
+    """Run only phase 3, with another tokenizer."""
     from refinery.pipelines.runners.runner import Runner
 
     runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say, scratch=args.scratch)
@@ -49,7 +51,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="retokenize",
-    summary="a corpus anew with another tokenizer, from the documents of a run",
+    summary="make a corpus again with another tokenizer, from the documents of a run",
     section=Section.MAKE,
     examples=EXAMPLES,
     arguments=arguments,

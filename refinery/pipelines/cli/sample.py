@@ -19,16 +19,20 @@ MOST = 10_000  # documents at once
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder, gs://… or s3://…")
-    parser.add_argument("--stage", default="", metavar="NAME", help="of what this stage dropped, instead of the corpus")
-    parser.add_argument("--reason", default="", metavar="NAME", help="of what was dropped for this reason")
-    parser.add_argument("-n", dest="number", type=counted, default=20, metavar="N", help="how many (20)")
+    parser.add_argument("prefix", metavar="PREFIX", help="a run: a folder, gs://… or s3://…")
+    parser.add_argument(
+        "--stage", default="", metavar="NAME", help="documents that this stage dropped, instead of kept ones"
+    )
+    parser.add_argument("--reason", default="", metavar="NAME", help="documents that were dropped for this reason")
+    parser.add_argument("-n", dest="number", type=counted, default=20, metavar="N", help="number of documents (20)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="which ones (0)")
-    parser.add_argument("--measure", action="store_true", help="kept ones: judged again, with what every rule measured")
-    parser.add_argument("--no-replay", action="store_true", help="dropped ones: do not read their records again")
-    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has stages of its own")
-    parser.add_argument("--json", action="store_true", help="one JSON object a document instead of text")
-    parser.add_argument("--no-pager", action="store_true", help="print, also to a terminal")
+    parser.add_argument(
+        "--measure", action="store_true", help="kept documents: judge them again, and show what every rule measured"
+    )
+    parser.add_argument("--no-replay", action="store_true", help="dropped documents: do not read their records again")
+    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's recipe, if it has stages of its own")
+    parser.add_argument("--json", action="store_true", help="one JSON object per document instead of text")
+    parser.add_argument("--no-pager", action="store_true", help="print without a pager, also to a terminal")
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
@@ -63,7 +67,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="sample",
-    summary="documents to read, kept ones or dropped ones, with what rules measured beside their thresholds",
+    summary="show kept or dropped documents, with what rules measured beside their thresholds",
     section=Section.LOOK,
     examples=EXAMPLES,
     arguments=arguments,

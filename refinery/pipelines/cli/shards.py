@@ -19,7 +19,13 @@ def arguments(parser: ArgumentParser) -> None:
 
     parser.add_argument("location", metavar="LOCATION", help="a folder, gs://…, s3://… or https://…")
     parser.add_argument("--node", required=True, metavar="NAME", help="the node's name, the same after every restart")
-    parser.add_argument("--count", type=counted, default=SHARDS, metavar="N", help="the primary and the next ones")
+    parser.add_argument(
+        "--count",
+        type=counted,
+        default=SHARDS,
+        metavar="N",
+        help="number of shards: the primary one and those after it",
+    )
     parser.add_argument("--split", default="train", choices=SPLITS, help="train (default) or validation")
     parser.add_argument("--fetch", default="", metavar="FOLDER", help="download these files, verified, resumable")
     parser.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
@@ -40,7 +46,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="shards",
-    summary="which shards of a corpus or a torch export a lone node trains on",
+    summary="list the shards of a corpus or a torch export that a lone node trains on",
     section=Section.HAND_ON,
     examples=EXAMPLES,
     arguments=arguments,

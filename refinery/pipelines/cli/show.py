@@ -12,7 +12,7 @@ EXAMPLES = """examples:
   refinery show out/web --url https://example.org/page
   refinery show out/web --id 0f9c2e6a41d7b8350f9c2e6a41d7b835 --tokens
   refinery show out/web --token train/web/shard-00000-of-00016:1234
-  refinery show out/web --origin 'crawl/a.warc.gz@1024'           also of a page that was dropped
+  refinery show out/web --origin 'crawl/a.warc.gz@1024'           also for a page that was dropped
   refinery show out/web --url https://example.org/page --raw > page.txt
 A document of the corpus is decoded from its tokens, or read from its shard of texts; another one is read at its origin
 again, credentials redacted."""
@@ -22,9 +22,9 @@ def arguments(parser: ArgumentParser) -> None:
     add_documents(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--tokens", action="store_true", help="ids and pieces, a line a token, instead of the text")
-    form.add_argument("--raw", action="store_true", help="the text alone, nothing in it escaped: for files and pipes")
-    form.add_argument("--json", action="store_true", help="one JSON object a document instead of text")
-    parser.add_argument("--no-pager", action="store_true", help="print, also to a terminal")
+    form.add_argument("--raw", action="store_true", help="only the text, with nothing escaped, for files and pipes")
+    form.add_argument("--json", action="store_true", help="one JSON object per document instead of text")
+    parser.add_argument("--no-pager", action="store_true", help="print without a pager, also to a terminal")
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
@@ -55,7 +55,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="show",
-    summary="a document's text as published, and where it comes from",
+    summary="show a document's text as published, and its origin",
     section=Section.LOOK,
     examples=EXAMPLES,
     arguments=arguments,

@@ -10,21 +10,21 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 EXAMPLES = """examples:
   refinery stages                          all stages of the web lane (--lane code: of the lane of source code)
   refinery stages language                 one of them
-  refinery stages new too-many-digits      writes too_many_digits.py, a stage of your own, and its test
-  refinery stages --recipe my.yaml         with the stages of your own that the recipe uses
+  refinery stages new too-many-digits      writes too_many_digits.py, an example of a stage, and its test
+  refinery stages --recipe my.yaml         includes your own stages that the recipe uses
   refinery stages --schema > recipe.schema.json     for completion and warnings in an editor"""
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "words", nargs="*", metavar="NAME | new NAME", help="one stage alone; or a new one of that name"
+        "words", nargs="*", metavar="NAME | new NAME", help="only this stage; or a new one with this name"
     )
+    parser.add_argument("--recipe", default="", metavar="FILE", help="include your own stages that this recipe uses")
     parser.add_argument(
-        "--recipe", default="", metavar="FILE", help="with the stages of your own that this recipe uses"
+        "--lane", default="", help="list the stages of this lane (default: the lane of recipes that name none)"
     )
-    parser.add_argument("--lane", default="", help="of this lane (default: that of recipes which name none)")
-    parser.add_argument("--folder", default=".", metavar="DIR", help="where `new` writes (default: here)")
-    parser.add_argument("--markdown", action="store_true", help="as a page with tables")
+    parser.add_argument("--folder", default=".", metavar="DIR", help="where `new` writes (default: the current folder)")
+    parser.add_argument("--markdown", action="store_true", help="print a page with tables")
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of the lane's recipes instead")
 
 
@@ -56,7 +56,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="stages",
-    summary="all stages with their parameters, reasons and versions; `stages new NAME` writes an example",
+    summary="list stages with their parameters, reasons and versions; `stages new NAME` writes an example",
     section=Section.PREPARE,
     examples=EXAMPLES,
     arguments=arguments,

@@ -13,7 +13,7 @@ EXAMPLES = """examples:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("location", metavar="LOCATION", help="of `refinery export`")
+    parser.add_argument("location", metavar="LOCATION", help="the location of an export")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
 
 
@@ -29,7 +29,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="status",
-    summary="where an export stands, by source",
+    summary="show how far an export is, by source",
     section=Section.HAND_ON,
     examples=EXAMPLES,
     arguments=arguments,

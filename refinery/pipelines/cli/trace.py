@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   refinery trace out/web --url https://example.org/page
   refinery trace out/web --id 0f9c2e6a41d7b8350f9c2e6a41d7b835 --origin 'crawl/a.warc.gz@1024'
-  refinery trace out/web --token train/web/shard-00000-of-00016:1234     whose token that is
+  refinery trace out/web --token train/web/shard-00000-of-00016:1234     which document has that token
   refinery trace out/web --text -                        all of a document's text, from standard input
   refinery trace out/web --text 'a few of its words' --search-texts 10G    a part of it
-  refinery trace out/web --url https://example.org/page --search-inputs    reads the run's inputs for it
+  refinery trace out/web --url https://example.org/page --search-inputs    searches the run's inputs, too
   refinery trace gs://bucket/corpus --urls addresses.txt --json
-A page that was dropped or failed is read at its origin again and judged by the run's recipe: which rule, what it
-measured, its threshold. An id, a text or a token costs one shard; a URL or an origin a column of every shard."""
+A page that was dropped or failed is read at its origin again and judged by the run's recipe, to show the rule, what it
+measured and its threshold. An id, a text or a token costs one shard; a URL or an origin a column of every shard."""
 FOUND: Mapping[ExitCode, str] = {
     ExitCode.DONE: "everything was found",
     ExitCode.FAILED: "something was not",
-    ExitCode.USAGE: "the command is wrong, or there is no corpus, or a damaged one",
+    ExitCode.USAGE: "the command is wrong, or the corpus is missing or damaged",
 }
 MOST_TEXT = 64 << 20  # bytes of a text that is asked for
 
@@ -35,13 +35,13 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--text", default="", help="the whole text of a document, or - for standard input")
     parser.add_argument("--urls", metavar="FILE", help="a local file of URLs, one per line")
     parser.add_argument(
-        "--search-inputs", action="store_true", help="read the inputs of the run for URLs that are listed nowhere"
+        "--search-inputs", action="store_true", help="search the inputs of the run for URLs that no file lists"
     )
     parser.add_argument(
         "--search-texts",
         default="",
         metavar="SIZE",
-        help="with --text, which may then be a part: read up to SIZE of texts for it",
+        help="with --text, which may then be a part of a text: search up to SIZE of texts for it",
     )
     parser.add_argument("--no-replay", action="store_true", help="do not judge dropped pages again")
     parser.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
@@ -49,7 +49,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def add_documents(parser: ArgumentParser) -> None:
     """The arguments that say which documents of which run are meant."""
-    parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder, gs://… or s3://…")
+    parser.add_argument("prefix", metavar="PREFIX", help="a run: a folder, gs://… or s3://…")
     for name, form, what in (
         ("url", "URL", "URL of a page, exactly as in the input"),
         ("id", "HEX", "id of a document, 32 hexadecimal digits"),
@@ -58,7 +58,7 @@ def add_documents(parser: ArgumentParser) -> None:
     ):
         parser.add_argument(f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated")
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
-    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has stages of its own")
+    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's recipe, if it has stages of its own")
 
 
 def named_documents(args: Namespace) -> "list[Query]":
@@ -132,7 +132,7 @@ def read_lines(path: str) -> list[str]:
 
 COMMAND = Command(
     name="trace",
-    summary="what became of a page: in the corpus, removed, dropped by which rule at which value, failed",
+    summary="show what became of a page: in the corpus, removed, dropped by which rule at which value, failed",
     section=Section.LOOK,
     examples=EXAMPLES,
     arguments=arguments,

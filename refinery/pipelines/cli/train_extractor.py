@@ -15,13 +15,16 @@ EXAMPLES = """examples:
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "gold", nargs="+", metavar="GOLD", help="JSON lines with html and main text, or such without and their WARC"
+        "gold",
+        nargs="+",
+        metavar="GOLD",
+        help="JSON Lines with html and main text; or without html, and the WARC files that have the pages",
     )
     parser.add_argument("--output", required=True, metavar="FILE", help="the weights to write (.npy)")
-    parser.add_argument("--folds", type=counted, default=5, help="of the cross-validation by domain; 0: none")
-    parser.add_argument("--trees", type=counted, default=300, help="of each model (default: 300)")
+    parser.add_argument("--folds", type=counted, default=5, help="folds of the cross-validation by domain; 0: none")
+    parser.add_argument("--trees", type=counted, default=300, help="trees in each model (default: 300)")
     parser.add_argument(
-        "--seed", type=int, default=1, help="of the pages and features that each tree sees (default: 1)"
+        "--seed", type=int, default=1, help="seed of the pages and features that each tree sees (default: 1)"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     add_output_arguments(parser)

@@ -17,12 +17,16 @@ EXAMPLES = """examples:
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--input", action="append", required=True, metavar="GLOB", help="good text, one language")
     parser.add_argument(
-        "--sample", action="append", default=[], metavar="GLOB", help="text to take percentiles of (default: held out)"
+        "--sample",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="text from which percentiles are taken (default: the held-out text)",
     )
     parser.add_argument(
         "--output", required=True, metavar="FILE", help="the model to write, with FILE.json (its figures)"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of what is held out (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the choice of held-out text (default: 1)")
     parser.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     add_output_arguments(parser)
 

@@ -22,12 +22,16 @@ def arguments(parser: ArgumentParser) -> None:
         required=True,
         metavar="FILE",
         help="the fastText model to write, with FILE.json (figures on held-out texts) and FILE.md (a model card); "
-        "folders on its way are made",
+        "missing folders are created",
     )
-    parser.add_argument("--quantise", action="store_true", help="about a sixth of the size, nearly the same scores")
-    parser.add_argument("--held-out", type=rate, default=0.1, metavar="SHARE", help="of the texts, to measure on")
     parser.add_argument(
-        "--seed", type=int, default=1, help="of the order of texts and of what is held out (default: 1)"
+        "--quantise", action="store_true", help="make the model about a sixth of the size, with nearly the same scores"
+    )
+    parser.add_argument(
+        "--held-out", type=rate, default=0.1, metavar="SHARE", help="share of the texts that is held out to measure on"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the order of texts and of the held-out ones (default: 1)"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     add_output_arguments(parser)

@@ -19,19 +19,25 @@ def arguments(parser: ArgumentParser) -> None:
         "--output",
         required=True,
         metavar="FILE",
-        help="tokenizer.json, or a SentencePiece .model; folders on its way are made",
+        help="tokenizer.json, or a SentencePiece .model; missing folders are created",
     )
-    parser.add_argument("--vocab-size", type=counted, default=32_000, help="entries, special tokens included")
+    parser.add_argument(
+        "--vocab-size", type=counted, default=32_000, help="entries of the vocabulary, including special tokens"
+    )
     parser.add_argument("--sample-bytes", type=sized, default=100_000_000, help="text to train on (default 100 MB)")
     parser.add_argument(
         "--share",
         action="append",
         default=[],
         metavar="SOURCE=NUMBER",
-        help="share of the sample that a source gives; may be repeated; sources without one give nothing then",
+        help="share of the sample that comes from a source; may be repeated; other sources then give nothing",
     )
     parser.add_argument(
-        "--special-token", action="append", default=[], metavar="NAME", help="a token beside <|endoftext|>; repeatable"
+        "--special-token",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a token in addition to <|endoftext|>; may be repeated",
     )
     parser.add_argument(
         "--continue-from",
@@ -39,7 +45,7 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="a byte-level tokenizer.json that keeps its ids; new merges are appended",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the sample (default: 1)")
     parser.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
 
 

@@ -15,12 +15,12 @@ EXAMPLES = """examples:
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--toxic", action="append", required=True, metavar="GLOB", help="files of toxic sentences")
-    parser.add_argument("--clean", action="append", required=True, metavar="GLOB", help="files of others")
+    parser.add_argument("--clean", action="append", required=True, metavar="GLOB", help="files of clean sentences")
     parser.add_argument(
-        "--output", required=True, metavar="FILE", help="the fastText model to write; folders on its way are made"
+        "--output", required=True, metavar="FILE", help="the fastText model to write; missing folders are created"
     )
     parser.add_argument(
-        "--seed", type=int, default=1, help="of the order of texts and of what is held out (default: 1)"
+        "--seed", type=int, default=1, help="seed of the order of texts and of the held-out ones (default: 1)"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     add_output_arguments(parser)

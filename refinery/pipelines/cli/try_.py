@@ -19,21 +19,26 @@ EXAMPLES = """examples:
   echo "…" | refinery try my.yaml --text - --set heuristics.gopher.min_words=20
   refinery try my.yaml --origin 'crawl/a.warc.gz@1024'             as `refinery trace` and rejects/ print origins
   refinery try my.yaml --url https://example.org/page --url-from out/web    finds the origin in that run first
-A rule's measured value is where its answer turns when its threshold is moved. Deduplication needs other documents."""
+A rule's measured value is the threshold at which its decision changes. Deduplication is left out, because it needs the
+other documents."""
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("recipe", help="a YAML file, see docs/recipes.md")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a recipe key")
-    parser.add_argument("--input", action="append", default=[], metavar="GLOB", help="instead of the recipe's sources")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="GLOB", help="read these files instead of the recipe's sources"
+    )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--text", default="", metavar="FILE", help="a local file, or - for standard input")
     what.add_argument("--url", default="", help="the page of this address in the recipe's sources")
     what.add_argument("--origin", default="", help="the record at input file@offset")
-    parser.add_argument("--html", action="store_true", help="with --text: it is a page, not plain text")
-    parser.add_argument("--address", default="", metavar="URL", help="with --text: the address to judge it by")
-    parser.add_argument("--url-from", default="", metavar="PREFIX", help="with --url: a run that knows where it is")
-    parser.add_argument("--json", action="store_true", help="one JSON object per line, a stage each")
+    parser.add_argument("--html", action="store_true", help="with --text: the text is an HTML page")
+    parser.add_argument("--address", default="", metavar="URL", help="with --text: the address of the text")
+    parser.add_argument(
+        "--url-from", default="", metavar="PREFIX", help="with --url: a run that knows where the page is"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object per stage, one a line")
 
 
 def decisions_of(args: Namespace, origin: str) -> "Iterator[Decision]":
@@ -87,7 +92,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
 COMMAND = Command(
     name="try",
-    summary="one document through every stage of a recipe: each decision, and what every rule measured",
+    summary="take one document through every stage of a recipe: each decision, and what every rule measured",
     section=Section.PREPARE,
     examples=EXAMPLES,
     arguments=arguments,

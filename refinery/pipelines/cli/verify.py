@@ -20,25 +20,34 @@ EXAMPLES = """examples:
   refinery verify gs://bucket/corpus
   refinery verify out/web --full                 every text, not a sample
   refinery verify out/web-jsonl                  an export, too
-  refinery verify out/web-2 --against out/web    a takedown: what stayed is the same, and nothing else went
+  refinery verify out/web-2 --against out/web    a takedown: only its documents are gone, the rest is the same
   refinery verify gs://bucket/corpus --shards 0/16 --partial gs://bucket/checks    one of 16 machines
   refinery verify gs://bucket/corpus --merge gs://bucket/checks                    and the verdict of all
   refinery verify gs://bucket/corpus --runner DataflowRunner --partial gs://bucket/checks …    as a job
-Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: shares that are checked stay so,
-and a job on Dataflow is found again. The report is the same in whatever way, with any number of --workers."""
+Flags that are not listed here go to Beam. Interrupted? Run the same command again: it skips shares that are checked
+and finds a job on Dataflow again. The report is the same in each of these ways and with any number of --workers."""
 LOCAL = "local"  # processes of this command, without Beam
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder, gs://… or s3://…")
-    parser.add_argument("--against", default="", metavar="PREFIX", help="the version before: what stayed is the same")
     parser.add_argument(
-        "--full", action="store_true", help="decode every document, not a sample: is each text the one of its id?"
+        "--against",
+        default="",
+        metavar="PREFIX",
+        help="the version before: check that documents that stayed are the same",
     )
-    parser.add_argument("--shards", default="", metavar="K/N", help="check share K of N alone, from 0/N to N-1/N")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="decode every document, not only a sample, and check each text against its id",
+    )
+    parser.add_argument("--shards", default="", metavar="K/N", help="check only share K of N, from 0/N to N-1/N")
     parser.add_argument("--partial", default="", metavar="DIR", help="where --shards and a job write what they find")
-    parser.add_argument("--merge", default="", metavar="DIR", help="the verdict from the partial results of all shares")
-    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has a writer of its own")
+    parser.add_argument(
+        "--merge", default="", metavar="DIR", help="join the partial results of all shares to a verdict"
+    )
+    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's recipe, if it has a writer of its own")
     add_runner_arguments(parser)
 
 
@@ -54,13 +63,13 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     if args.workers < 0:
         raise ValueError(f"--workers: {args.workers} given, 0 or more is allowed")
     if is_job and (args.shards or args.merge):
-        raise ValueError("--runner: a job checks all shares and merges them: leave out --shards and --merge")
+        raise ValueError("--runner: a job checks all shares and merges them; leave out --shards and --merge")
     if is_job and not args.partial:
         raise ValueError("--partial DIR is missing: where the job writes what it finds; a new folder for each check")
     if not is_job and bool(args.shards) != bool(args.partial):
         raise ValueError("--shards K/N and --partial DIR belong together: the share, and where to write what it found")
     if args.shards and args.merge:
-        raise ValueError("--merge looks at the whole: leave it out of the command of a share")
+        raise ValueError("--merge checks the whole corpus; leave it out of the command for one share")
     from refinery.pipelines.corpus.verify.kinds import refuse_nothing
 
     refuse_nothing(args.prefix)
@@ -148,15 +157,15 @@ def _share(args: Namespace, work: Work) -> ExitCode:
 
 COMMAND = Command(
     name="verify",
-    summary="check a finished corpus or export; exit code 0 only if all holds",
+    summary="check a finished corpus or export; the exit code is 0 only if everything is right",
     section=Section.CHECK,
     examples=EXAMPLES,
     arguments=arguments,
     beam_flags=is_for_job,
     run=run,
     exit_codes={
-        ExitCode.DONE: "all holds (with --shards: what the share found is written)",
-        ExitCode.FAILED: "something does not; every failure is a line",
-        ExitCode.USAGE: "the command is wrong, nothing is there, or partial results are missing or unfit",
+        ExitCode.DONE: "everything is right (with --shards: the share's findings are written)",
+        ExitCode.FAILED: "something is wrong; each failure has a line",
+        ExitCode.USAGE: "the command is wrong, there is nothing to verify, or partial results are missing or unusable",
     },
 )

@@ -1,7 +1,7 @@
 """The one place that commands tell things to: lines, warnings, errors, results, and how far a job is.
 
-How they are told is the user's choice: bars in a terminal, plain lines elsewhere, nothing but the end (--quiet), JSON
-events (--log-json). What a command prints as its answer (`trace`, `inspect`) goes to standard output as it is.
+The user chooses the form: bars in a terminal, plain lines elsewhere, only the end (--quiet), JSON events
+(--log-json). What a command prints as its answer (`trace`, `inspect`) goes to standard output as it is.
 """
 
 import contextlib

@@ -24,9 +24,10 @@ class Work:
     """What a job is to do. All defaults mean: nothing is known of it.
 
     phase: its name; phases: those of the whole run, in order, or none. wave, waves: number of the job in its phase,
-    from 1. steps: may be filled in while the job is built; the first one counts input. bytes: of this job's input,
-    bytes_before and bytes_after: of other jobs of the phase. files: of the input. documents: key of the totals that
-    counts the documents that went in. stages: names in order. counted: what earlier jobs of the phase counted.
+    from 1. steps: may be filled in while the job is built; the first one counts input. bytes: size of this job's
+    input. bytes_before, bytes_after: those of earlier and later jobs of the phase. files: number of input files.
+    documents: key of the totals that counts the documents that went in. stages: names in order. counted: what earlier
+    jobs of the phase counted.
     """
 
     phase: str = ""
@@ -110,7 +111,7 @@ class StageCounts:
         return self.kept - self.created + self.dropped + self.dead
 
     def plain(self) -> dict[str, int]:
-        """As JSON events have it."""
+        """The counts as in JSON events."""
         return {"in": self.entered, "kept": self.kept, "dropped": self.dropped, "dead": self.dead}
 
 

@@ -51,8 +51,8 @@ def check_signature(recipe: Recipe) -> None:
 
 
 def check_compared(recipe: Recipe) -> None:
-    """Raise RecipeError where a stage of deduplication makes other columns than it declares, or ones that others have,
-    or its graph cannot be built: phase 1 would run in vain."""
+    """Raise RecipeError if a stage of deduplication makes columns that it does not declare or that another stage has,
+    or if its graph cannot be built: phase 1 would run in vain."""
     none = np.empty((0, recipe.signature.permutations), np.uint32)
     for stage, _ in recipe.comparing():
         try:
@@ -79,8 +79,8 @@ def packed_rows(recipe: Recipe, tokenizer: TokenizerInfo | None) -> PackedFormat
 
 
 def notes_chunks(recipe: Recipe) -> bool:
-    """Whether a stage notes the chunks of documents, so that their tokens have columns. One that makes documents of the
-    chunks (`emit: chunks`) notes none."""
+    """Whether a stage notes the chunks of documents, which gives their tokens columns. A stage that makes documents of
+    the chunks (`emit: chunks`) notes none."""
     active = ((stage, params) for phase in PHASES for stage, params in recipe.active(phase))
     noting = (params for stage, params in active if any(note.name == CHUNKS for note in stage.notes))
     return any(getattr(params, "emit", "file") == "file" for params in noting)

@@ -118,7 +118,7 @@ def recorded_recipe(where: str, data: Mapping[str, Any], path: str = "") -> Reci
 def choose_lane(name: str, folder: Path) -> tuple[Lane, UserCode]:
     """The lane that a recipe in that folder names, and the code that it is made of, where it is one of the user's own.
 
-    Raises ValueError for a lane that is not there, or whose sources are of another class than `SourceParams`.
+    Raises ValueError for a lane that is not there, or whose sources are not of class `SourceParams`.
     """
     if ":" not in name:
         return find_lane(name), NO_CODE
@@ -129,7 +129,7 @@ def choose_lane(name: str, folder: Path) -> tuple[Lane, UserCode]:
 
 
 def has_target(sources: Any) -> bool:
-    """Whether a source has a target, as far as plain data tells it."""
+    """Whether a source has a target, as far as plain data shows it."""
     listed = sources if isinstance(sources, (list, tuple)) else ()
     return any(isinstance(source, dict) and source.get("target") is not None for source in listed)
 

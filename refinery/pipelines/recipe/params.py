@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Params)
 
 
 def parse(cls: type[T], data: Any, path: str = "") -> T:
-    """An instance of `cls` from plain data; `path` is where the data stands in the recipe.
+    """An instance of `cls` from plain data; `path` is the place of the data in the recipe.
 
     Raises RecipeError with one line per problem: the path of the key, what was given, what is allowed.
     """

@@ -63,10 +63,10 @@ class FailureParams(Params):
     max_ratio: Share = 0.01
     """dead letters / documents that a stage may reach before the run fails"""
     grace: Count = 10
-    """dead letters of a stage that are always tolerated, so that one damaged record does not fail a small run"""
+    """dead letters of a stage that are always tolerated: one damaged record does not fail a small run"""
     poison_files: Count = 0
     """input files that may be left out because worker processes died twice while they read them, each as one dead
-    letter `PoisonFile`; on this machine alone"""
+    letter `PoisonFile`; with the local runner only"""
     allow_empty: bool | tuple[str, ...] = False
     """whether the run may go on when nothing of a source is kept: on, or the names of such sources"""
 
@@ -332,7 +332,7 @@ def absent_sections(lane: Lane) -> dict[str, Any]:
 @cache
 def recipe_class(lane: Lane) -> type[Recipe]:
     """The recipe of a lane: `Recipe`, a section for each stage that it does not have already, and those of the shared
-    stages that the lane lacks. One class a lane, so that equal recipes are equal."""
+    stages that the lane lacks. One class for each lane, so equal recipes compare equal."""
     fields: dict[str, Any] = {}
     if lane.source is not None:
         fields["sources"] = (GenericAlias(tuple, (lane.source, ...)), Recipe.model_fields["sources"])

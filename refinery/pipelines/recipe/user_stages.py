@@ -135,7 +135,7 @@ def _import(key: str, name: str, folder: Path) -> tuple[ModuleType, bool]:
     if beside and Path(str(module.__file__)).resolve().is_relative_to(folder.resolve()):
         return module, True
     if beside:
-        raise ValueError(f"{key}: {beside[0]} has the name of another module, {module.__file__}: rename it")
+        raise ValueError(f"{key}: {beside[0]} has the name of another module, {module.__file__}; rename it")
     return module, False
 
 

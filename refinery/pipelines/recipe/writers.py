@@ -48,7 +48,7 @@ def find_writer(manifest: Manifest, given: Writer | None = None) -> Writer:
     writer = own_writers().get(name) or own or _named.get(name) or _installed(name)
     if writer is None:
         raise FormatError(
-            f"manifest.json of {manifest.name!r:.100}: its writer is {name!r:.80}, which is not known here: name the "
+            f"manifest.json of {manifest.name!r:.100}: its writer is {name!r:.80}, which is not known here; name the "
             "recipe's file with --recipe, or install the package that offers it"
         )
     if not manifest.has_tokens and (stated := manifest.written.endings[:-1]) != tuple(writer.files.items()):

@@ -95,5 +95,5 @@ def _recipe(recipe: Any, settings: Sequence[str], inputs: Sequence[str]) -> Reci
     if isinstance(recipe, (str, PathLike)):
         return load_recipe(str(recipe), settings, inputs)
     if settings or inputs:
-        raise ValueError("settings and inputs: given for a recipe that is no file; change the recipe itself")
+        raise ValueError("settings and inputs: given for a recipe that is not a file; change the recipe itself")
     return recipe if isinstance(recipe, Recipe) else parse_recipe(dict(recipe), Path())

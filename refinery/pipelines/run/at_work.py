@@ -1,4 +1,4 @@
-"""Which commands are at work on a run: leases in its work location, so that a second command is told of the first.
+"""Which commands are at work on a run: leases in its work location, by which a second command learns of the first.
 
 A lease is a small sealed file, at_work/ID-NUMBER.json, created exclusively when a command begins. It is renewed every
 minute under the next number (names are never overwritten), and removed at the end. Leases protect no data, exclusive
@@ -31,7 +31,7 @@ VALID_SECONDS = 180.0  # for commands on other machines: two renewals may be lat
 @dataclass(frozen=True)
 class Lease:
     """A command at work. machine: where process numbers mean the same (boot and namespace). born: when the process
-    started, as its kernel tells it, so that a number that was given again is noticed. started, renewed: UNIX seconds.
+    started, by its kernel, which shows whether its number was given to another process. started, renewed: UNIX seconds.
     """
 
     id: str

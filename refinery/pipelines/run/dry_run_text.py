@@ -1,4 +1,4 @@
-"""`refinery refine --dry-run`: what is there, what would be taken over and what would run, in words."""
+"""`refinery refine --dry-run`: what is there, what would be reused and what would run, as text."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class DryRun:
 
 
 def dry_run_lines(run: DryRun) -> Iterator[str]:
-    """Lines about a run that is prepared: a line a source, then the phases. Reads reports alone, writes nothing."""
+    """Lines about a run that is prepared: a line a source, then the phases. Reads only reports, writes nothing."""
     for source in run.recipe.sources:
         yield _source_line(source.name, [task for task in run.tasks if task.source == source.name])
     for lease in others_at_work(open_store(run.work)):
@@ -50,7 +50,7 @@ def dry_run_lines(run: DryRun) -> Iterator[str]:
         if name in done:
             yield f"{name}: complete already"
         elif name in taken:
-            yield f"{name}: to be taken over from {run.reuse}"
+            yield f"{name}: will be reused from {run.reuse}"
         elif name == "clean":
             yield from _clean_lines(run)
         else:

@@ -1,4 +1,4 @@
-"""A source of which nothing is kept: a run that drops all of it has almost surely been told something wrong about it.
+"""A source of which nothing is kept: if a run drops all of it, the recipe is almost certainly wrong about it.
 
 Such a run would end well: every document is accounted for. So it fails, unless the recipe allows it.
 """
@@ -81,7 +81,7 @@ def _describe(funnel: Sequence[Mapping[str, Any]], source: str) -> str:
 def loss_warnings(funnel: Iterable[Mapping[str, Any]]) -> list[str]:
     """A line for each stage that took more than 90 % of a source's documents (of 10 and more), with the main reason.
 
-    What was left out by `sample`, and a crawler's own notes, are no documents here.
+    What `sample` left out and a crawler's own notes do not count as documents here.
     """
     lines = []
     for row in funnel:

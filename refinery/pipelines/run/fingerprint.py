@@ -1,8 +1,8 @@
 """What a phase's result depends on, as one hash: its stages by meaning, their parameters and files, inputs, libraries.
 
 Identity is meaning: the ordered stages with their versions, parameters, the content of their files, the libraries and
-kernel schemes that decide their results. Comments, messages and storage code are no part of it; golden outputs in the
-tests hold every stage to its version. The code of a user's own stages counts byte by byte.
+kernel schemes that decide their results. Comments, messages and storage code are not part of it; golden outputs in the
+tests tie every stage to its version. The code of a user's own stages counts byte by byte.
 """
 
 import functools
@@ -160,8 +160,8 @@ def input_digest(path: str, size: int) -> str:
 
 
 def describe_inputs(tasks: Sequence[ReadTask]) -> list[dict[str, Any]]:
-    """One entry per source and file: source, path, size in bytes, content hash: the CRC-32C or version that its storage
-    told the planning; of local files `input_digest`."""
+    """One entry per source and file: source, path, size in bytes, content hash. The hash is the CRC-32C or version that
+    storage gave while the run was planned; for local files `input_digest`."""
     files = sorted({(task.source, task.path, task.size, task.crc32c or task.version) for task in tasks})
     return [
         {"source": source, "path": path, "size": size, "digest": known or input_digest(path, size)}

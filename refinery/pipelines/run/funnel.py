@@ -146,8 +146,8 @@ def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, floa
     if tokens is not None:
         lines.append(f"{'tokens':<28}{'':>12}{tokens:>12,}")
     parts = "+ made by splitting documents, " if any("created" in row for row in funnel) else ""
-    found = "= what was found; " if any("found" in row for row in funnel) else ""
-    found += "~ quantiles of the numbers that it gave; " if any("scored" in row for row in funnel) else ""
+    found = "= what a stage found; " if any("found" in row for row in funnel) else ""
+    found += "~ quantiles of the numbers that a stage measured; " if any("scored" in row for row in funnel) else ""
     lines.append(f"({parts}- dropped for a reason, ! dead letters; {found}by source and stage in manifest.json)")
     return lines
 

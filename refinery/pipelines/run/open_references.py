@@ -14,8 +14,8 @@ PLACES = SignatureParams.PLACES
 def load_reference_corpora(recipe: Recipe) -> tuple[ReferenceCorpus, ...]:
     """Every corpus of the recipe's `reference_corpora`, in its order.
 
-    Raises RecipeError, one line, for a prefix that is no published corpus, for signatures made otherwise than ours
-    (they could not be compared), and where the work location with its signatures is gone.
+    Raises RecipeError, one line, for a prefix that is not a published corpus, for signatures that were made in another
+    way (they cannot be compared), and if the work location with its signatures is gone.
     """
     found = []
     for index, corpus in enumerate(recipe.reference_corpora):
@@ -34,8 +34,8 @@ def _load(corpus: ReferenceCorpusParams, recipe: Recipe) -> ReferenceCorpus:
     scheme = manifest.versions.get("signatures", "")
     if (scheme, theirs) != (SIGNATURE_SCHEME, {name: ours[name] for name in ours if name not in PLACES}):
         raise ValueError(
-            f"{corpus.prefix}: signatures of {scheme} {theirs} found, {SIGNATURE_SCHEME} {ours} expected: "
-            "give this recipe the same signature section (of `key`, the place may differ, the secret may not)"
+            f"{corpus.prefix}: signatures of {scheme} {theirs} found, {SIGNATURE_SCHEME} {ours} expected; "
+            "give this recipe the same signature section (`key` may name another place, but the same secret)"
         )
     work = corpus.work or store.url("work")
     clean: Phase | None = read_phase(work, "clean", payload["phases"]["clean"])

@@ -61,7 +61,7 @@ class PhaseJobs:
     def check_report(self, phase: str, name: str, report: Mapping[str, Any]) -> None:
         """Raises RefineError for the report of another run: its job may end long after its prefix was emptied."""
         if report.get("fingerprint") != self.fingerprints[phase]:
-            raise RefineError(f"{self.store.url(name)} is of another run; it does not belong here: remove it")
+            raise RefineError(f"{self.store.url(name)} is of another run and does not belong here; remove it")
 
     def check_budget(self, report: Mapping[str, Any]) -> None:
         """Raises RefineError where a stage has more dead letters than the recipe tolerates."""

@@ -1,4 +1,4 @@
-"""Phase manifests, wave reports and their bookkeeping in the work location: what is done, and what may be taken over.
+"""Phase manifests, wave reports and their bookkeeping in the work location: what is done, and what may be reused.
 
 A phase is complete when its sealed manifest (clean.json, dedup.json, shards.json) is there with the right fingerprint.
 """
@@ -31,8 +31,8 @@ WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
 @dataclass(frozen=True)
 class Phase:
-    """A finished phase. `root` is the work location that holds its parts (another prefix's after --reuse), but for
-    those that name a root of their own (of waves that were taken over).
+    """A finished phase. `root` is the work location that holds its parts (another prefix's after --reuse), except
+    those that name another root (parts of reused waves).
     """
 
     name: str
@@ -80,7 +80,7 @@ def read_phase(work: str, name: str, fingerprint: str, taken_over: bool = False)
         phase = read_phase(payload["reused_from"], name, fingerprint, taken_over=True)
         if phase is None:
             raise FormatError(
-                f"{store.url(path)}: the phase was taken over from {payload['reused_from']}, which no longer holds it; "
+                f"{store.url(path)}: the phase was reused from {payload['reused_from']}, which no longer holds it; "
                 "put it back, or choose another --output"
             )
         return phase
@@ -201,12 +201,12 @@ TOLD_EVERY = 50_000  # files
 
 
 def remove_work(store: Store, say: Callable[[str], None] = lambda line: None) -> None:
-    """Delete what a run wrote into its work location, and nothing else. say: is told how far it is, where that takes
+    """Delete what a run wrote into its work location, and nothing else. say: receives lines about progress if it takes
     long.
 
-    May be killed anywhere, and goes on where it is called again: manifests of phases go first, then reports of waves
-    and jobs, then all else, so that what is left never looks like something finished; `_run.json` goes last, and keeps
-    the place this run's until it is empty. Memory: some pages of names.
+    May be killed anywhere, and continues when it is called again. Manifests of phases are deleted first, then reports
+    of waves and jobs, then everything else, so what is left never looks finished. `_run.json` is deleted last, and
+    reserves the place for this run until it is empty. Memory: some pages of names.
     """
     for phase in reversed(PHASES):
         store.delete(f"{phase}.json")

@@ -55,5 +55,5 @@ def leave_out_poison(
             f"`limits`, look at the file, or leave it out: --set failures.poison_files={len(poison)} counts each file "
             "as one dead letter"
         )
-    say(f"clean: left out, since worker processes died on them: {names}")
+    say(f"clean: left out because worker processes died on them: {names}")
     return [replace(task, poison=True) if task.path in poison else task for task in tasks]

@@ -43,7 +43,7 @@ def describe_run(
 
 
 def claim(store: Store, identity: Mapping[str, Any], advice: str) -> None:
-    """Write `_run.json`, or see that it is ours already. Raises as `owned`."""
+    """Write `_run.json`, or see that it is ours already. Raises what `owned` raises."""
     if owned(store, identity, advice):
         return
     try:
@@ -55,7 +55,7 @@ def claim(store: Store, identity: Mapping[str, Any], advice: str) -> None:
 def owned(store: Store, identity: Mapping[str, Any], advice: str) -> bool:
     """Whether a location is this run's already; False where it is free.
 
-    Raises RefineError, ending in `advice`, when it belongs to another run or is no folder.
+    Raises RefineError, ending in `advice`, when it belongs to another run or is not a folder.
     """
     if "://" not in store.root and Path(store.root).exists() and not Path(store.root).is_dir():
         raise RefineError(f"{store.root} is a file, not a folder. {advice}")
@@ -63,7 +63,7 @@ def owned(store: Store, identity: Mapping[str, Any], advice: str) -> bool:
         if store.size(MANIFEST) is not None:
             raise RefineError(f"{store.root} holds a {MANIFEST} but no {RUN}. {advice}")
         if name := foreign_file(store):
-            raise RefineError(f"{store.root} holds {name!r:.200}, and no run of refinery; choose a new or empty folder")
+            raise RefineError(f"{store.root} holds {name!r:.200} but no run of Refinery; choose a new or empty folder")
         return False
     theirs = unseal(store.read(RUN), store.url(RUN))
     if theirs["fingerprint"] != identity["fingerprint"]:

@@ -81,8 +81,8 @@ DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; abo
 class Refinement:
     """One recipe on one prefix. `run()` brings the prefix to its manifest, from wherever it stands.
 
-    prefix, work: locations (local, gs:// or s3://). reuse: another prefix whose finished phases are taken over where
-    their fingerprint is the same. say: receives lines for the user.
+    prefix, work: locations (local, gs:// or s3://). reuse: another prefix whose finished phases are reused if their
+    fingerprint is the same. say: receives lines for the user.
     """
 
     recipe: Recipe
@@ -99,7 +99,7 @@ class Refinement:
         inside = f"{location(self.prefix)}/".startswith(f"{location(self.work)}/")
         if inside:
             raise RefineError(
-                f"--work {self.work}: the corpus would lie in its own work location; choose another --work"
+                f"--work {self.work}: the corpus would be in its own work location; choose another --work"
             )
 
     def run(self) -> Manifest:
@@ -122,7 +122,8 @@ class Refinement:
             return self._run_phases()
 
     def dry_run(self) -> None:
-        """Say what `run` would do, after all its checks; nothing is written. Raises as `run` does before it begins."""
+        """Say what `run` would do, after all its checks; nothing is written. Raises what `run` raises before
+        it begins."""
         self.prepare(probe=True)
         for store, advice in self._places():
             owned(store, self.identity, advice)
@@ -201,7 +202,7 @@ class Refinement:
         """The prefix, and a work location outside it, each with advice for when it is another run's."""
         inside = location(self.work).startswith(f"{location(self.prefix)}/")
         reuse = self.prefix if inside else self.work
-        advice = f"Choose another --output; with --reuse {reuse} it takes over every phase that is the same."
+        advice = f"Choose another --output; with --reuse {reuse} it reuses every phase that is the same."
         return [(self.store, advice), *([] if inside else [(self.work_store, "Choose another --work.")])]
 
     def _claim(self) -> bool:
@@ -214,7 +215,7 @@ class Refinement:
         phase = read_phase(self.work, name, self.fingerprints[name])
         if phase is None and self.work_store.size(f"{name}.json") is not None:
             raise RefineError(
-                f"{self.work_store.url(f'{name}.json')} is of another run; it does not belong here: remove it"
+                f"{self.work_store.url(f'{name}.json')} is of another run and does not belong here; remove it"
             )
         if phase is None:
             phase = finish_phase(self.work, name, self.fingerprints[name], run())
@@ -377,7 +378,7 @@ class Refinement:
         """The merged report of all phases, as far as they still are where they were."""
         try:
             found = [read_phase(self.work, name, self.fingerprints[name]) for name in PHASES]
-        except FormatError:  # taken over from a place that is gone by now, which does a complete corpus no harm
+        except FormatError:  # reused from a place that is gone by now, which does a complete corpus no harm
             return None
         return None if None in found else merge_reports([phase.report for phase in found if phase is not None])
 

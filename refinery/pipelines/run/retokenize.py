@@ -1,7 +1,7 @@
-"""`refinery retokenize`: a corpus anew with another tokenizer, from the documents that a run has kept.
+"""`refinery retokenize`: make a corpus again with another tokenizer, from the documents that a run has kept.
 
-Phases 1 and 2 are taken over from `work/`; phase 3 alone runs. The raw sources need not be there any more: what they
-were is recorded, and the result is what a whole run with that tokenizer would give, byte for byte.
+Phases 1 and 2 are reused from `work/`; only phase 3 runs. The raw sources may be gone, because the run recorded them.
+The result is what a whole run with that tokenizer would give, byte for byte.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,9 @@ def recorded_run(prefix: str) -> dict[str, Any]:
         raise ValueError(f"{prefix}: there is no {RUN}; name the prefix of a run")
     run = unseal(store.read(RUN), store.url(RUN))
     if "recipe" not in run:
-        raise ValueError(f"{prefix}: an export, no run; name the prefix of the corpus that it was made of")
+        raise ValueError(
+            f"{prefix}: this is an export, not a run; name the prefix of the corpus from which it was made"
+        )
     return run
 
 
@@ -37,7 +39,7 @@ def with_tokenizer(run: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Reci
 
 
 class Retokenization(Refinement):
-    """A run that takes over what `reuse` holds, and refuses to clean or deduplicate anything.
+    """A run that reuses what `reuse` holds, and refuses to clean or deduplicate anything.
 
     recorded: what `_run.json` of that run says; it must be set before `run`.
     """
@@ -59,6 +61,6 @@ class Retokenization(Refinement):
         if self.recorded["phases"][phase] != self.fingerprints[phase]:
             why = "it was made by another version of the code, its libraries or its files"
         return RefineError(
-            f"{self.reuse}: {phase} cannot be taken over: {why}; run `refinery refine` with the recipe, "
+            f"{self.reuse}: {phase} cannot be reused: {why}; run `refinery refine` with the recipe, "
             "--set tokenizer.path=… and --reuse"
         )

@@ -1,8 +1,8 @@
 """`--reuse`: what another run has finished and ours need not do again. Whole phases, and waves of phase 1.
 
-A phase is taken over where its fingerprint is ours. Where the inputs alone differ, phase 1 is taken over by its waves:
-a wave counts if every file that it read is ours, too, with the same bytes and read in the same way. Nothing is copied:
-reports name where the parts are, in one step, so the other run's work location has to stay.
+A phase is reused if its fingerprint is ours. If only the inputs differ, waves of phase 1 are reused: those whose files
+are all ours, too, with the same bytes and read in the same way. Nothing is copied. Reports name where the parts are, in
+one step, so the other run's work location has to stay.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def take_over(
         if phase is not None:
             if read_phase(work, name, phase.fingerprint) is None:
                 reuse_phase(work, phase)
-                say(f"reuse: {name} taken over from {reuse}")
+                say(f"reuse: {name} reused from {reuse}")
             continue
         if read_phase(work, name, identity["phases"][name]) is not None:
             return  # an earlier command has finished it
@@ -60,14 +60,14 @@ def take_over(
 
 
 def describe_waves(reuse: str, waves: Sequence["Wave"], left: Sequence[ReadTask]) -> str:
-    """What is taken over of a phase 1 with other inputs, and what is to be read. left: tasks before that."""
+    """What is reused of a phase 1 with other inputs, and what is left to read. left: tasks before that."""
     taken = {task_key(task) for wave in waves for task in wave.tasks}
     todo = [task for task in left if task_key(task) not in taken]
     if not waves:
-        return f"no wave of clean can be taken over; {_amount(todo)} are to be read"
+        return f"no wave of the clean phase can be reused; {_amount(todo)} to read"
     done = [task for task in left if task_key(task) in taken]
     what = "1 wave" if len(waves) == 1 else f"{len(waves):,} waves"
-    return f"{what} of clean taken over from {reuse} ({_amount(done)}); {_amount(todo)} are to be read"
+    return f"{what} of the clean phase reused from {reuse} ({_amount(done)}); {_amount(todo)} to read"
 
 
 def _amount(tasks: Sequence[ReadTask]) -> str:
@@ -87,7 +87,7 @@ def place_of(reuse: str) -> str:
         if store.size("clean.json") is not None or (not place.startswith(WEB) and read_waves(store, "clean")):
             return location(place)
     raise RefineError(
-        f"--reuse {reuse}: no finished phase there; name a prefix whose work/ was kept, or its --work location"
+        f"--reuse {reuse}: there is no finished phase; name a prefix whose work/ was kept, or its --work location"
     )
 
 
@@ -102,7 +102,7 @@ def read_run(reuse: str) -> dict[str, Any]:
 
 
 def reusable_phases(reuse: str, recipe: Recipe, identity: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    """(name, phase, "") of the phases that can be taken over, then (name, None, why) of the first that cannot."""
+    """(name, phase, "") of the phases that can be reused, then (name, None, why) of the first that cannot."""
     other, theirs = place_of(reuse), read_run(reuse)
     for name in ("clean", "dedup"):
         phase = read_phase(other, name, identity["phases"][name])

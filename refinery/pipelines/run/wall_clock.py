@@ -1,4 +1,4 @@
-"""When a run started and ended, in its work location: for the report alone, so no published byte depends on it."""
+"""When a run started and ended, in its work location. Only the report reads it, so no published byte depends on it."""
 
 import time
 

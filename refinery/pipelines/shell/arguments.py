@@ -45,11 +45,11 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         "--scratch",
         default="",
         metavar="FOLDER",
-        help="temporary files of the local runner (default: of `refine` and `remove` the work location, if it is on "
-        "this machine; else where TMPDIR says)",
+        help="where the local runner writes temporary files (default: the work location of `refine` and `remove` if it "
+        "is on this machine, otherwise TMPDIR)",
     )
     add_output_arguments(parser)
-    parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
+    parser.add_argument("--traceback", action="store_true", help="show a traceback if a job fails, not only the reason")
 
 
 def counted(text: str) -> int:
@@ -85,9 +85,12 @@ def _whole(text: str, kind: str) -> int:
 def add_push_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of commands that hand a corpus on to a hub."""
     parser.add_argument(
-        "--push", nargs=2, metavar=("hub", "REPO"), help="write it to this data set of Hugging Face's hub (HF_TOKEN)"
+        "--push",
+        nargs=2,
+        metavar=("hub", "REPO"),
+        help="also write it to this data set on Hugging Face's hub (HF_TOKEN)",
     )
-    parser.add_argument("--public", action="store_true", help="with --push: a new data set is public, not private")
+    parser.add_argument("--public", action="store_true", help="with --push: make a new data set public, not private")
 
 
 def say(line: str) -> None:

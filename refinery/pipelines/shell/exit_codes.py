@@ -21,7 +21,7 @@ MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.DONE: "done",
     ExitCode.FAILED: "a run, a job, storage or a check failed; the last line says what to do",
     ExitCode.USAGE: "the command, the recipe or its inputs are wrong, or a corpus is damaged",
-    ExitCode.INTERRUPTED: "interrupted (Ctrl-C or SIGTERM); the same command goes on where it stopped",
+    ExitCode.INTERRUPTED: "interrupted (Ctrl-C or SIGTERM); the same command continues where it stopped",
 }
 
 

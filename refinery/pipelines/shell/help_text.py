@@ -79,11 +79,11 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def wrong_choice(argument: str, value: str, choices: Sequence[str]) -> str:
-    """The message about a value that is none of the choices, or a word that is no command."""
+    """The message about a value that is none of the choices, or a word that is not a command."""
     if argument == COMMAND and (value.endswith(RECIPES) or "/" in value or os.path.isdir(value)):
         use = "refine" if value.endswith(RECIPES) else "inspect"
         return f"{value!r:.80} given where a command is expected: `{PROGRAM} {use} {shlex.quote(value):.80}`"
-    what = f"{value!r:.80} is no command" if argument == COMMAND else f"{argument}: {value!r:.80} given"
+    what = f"{value!r:.80} is not a command" if argument == COMMAND else f"{argument}: {value!r:.80} given"
     allowed = f", one of {', '.join(choices)} is allowed"
     return f"{what}{meant(value, choices) or allowed}"
 
@@ -98,7 +98,7 @@ class ProgramParser(CommandParser):
         self.commands = self.add_subparsers(dest="command", required=True, metavar=COMMAND, parser_class=CommandParser)
 
     def format_help(self) -> str:
-        """As argparse's, but for the headings, and notes below them."""
+        """As argparse's, except for the headings, and notes below them."""
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)

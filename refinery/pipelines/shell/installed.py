@@ -1,7 +1,7 @@
 """Commands of other packages: entry points of the group `refinery.commands`, whose value is module:NAME of a Command.
 
 Reading entry points costs about 35 ms, three quarters of them the import of importlib.metadata: this module is imported
-for a word that is no command of ours, and for `--help`.
+for a word that is not one of our commands, and for `--help`.
 """
 
 import re
@@ -34,8 +34,8 @@ class Installed:
         return self.point.name
 
     def load(self) -> Command:
-        """The command. Its module is imported, and its arguments are added to a parser that nobody uses, so that what
-        is wrong with them is said here. Raises UnusableCommandError."""
+        """The command. Its module is imported, and its arguments are added to a parser that nobody uses, to report
+        mistakes in them here. Raises UnusableCommandError."""
         if self.refused:
             raise UnusableCommandError(self.refused)
         try:
@@ -80,8 +80,8 @@ def unusable(name: str, error: UnusableCommandError) -> Command:
 
 
 def installed_commands(taken: Collection[str]) -> list[Installed]:
-    """Every entry point of the group, by name, then by package. A name can be had once: by ours (`taken`), or by the
-    first package. Nothing is imported."""
+    """Every entry point of the group, by name, then by package. A name belongs to one command: ours (`taken`), or that
+    of the first package. Nothing is imported."""
     points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, _package(point)))
     return list(_each(points, taken))
 

@@ -64,7 +64,7 @@ def module_name(name: str) -> str:
 
 
 def in_order(commands: Iterable[Command]) -> list[Command]:
-    """By section, then by name; members stand in the section of their group."""
+    """By section, then by name; members are in the section of their group."""
     found = list(commands)
     sections = {command.name: command.section for command in found}
     order = list(Section)

@@ -26,7 +26,7 @@ DRY = "--workers 0 --output new --dry-run"
 COMMANDS = [
     # the command itself
     Mistake("", f"the following arguments are required: COMMAND{HELP}"),
-    Mistake("refin my.yaml", f"'refin' is no command; did you mean refine\\?{HELP}"),
+    Mistake("refin my.yaml", f"'refin' is not a command; did you mean refine\\?{HELP}"),
     Mistake("my.yaml --output new", f"'my.yaml' given where a command is expected: `refinery refine my.yaml`{HELP}"),
     Mistake("corpus", f"'corpus' given where a command is expected: `refinery inspect corpus`{HELP}"),
     Mistake("acquire gti", f"commoncrawl \\| git: 'gti' given; did you mean git\\?{HELP}"),
@@ -96,7 +96,7 @@ COMMANDS = [
     ),
     Mistake(
         "refine my.yaml --workers 0 --output foreign",
-        "foreign holds 'thesis.txt', and no run of refinery; choose a new or empty folder",
+        "foreign holds 'thesis.txt' but no run of Refinery; choose a new or empty folder",
         1,
     ),
     Mistake(

@@ -34,7 +34,7 @@ def test_as_a_whole_run_gives_it_without_the_sources(tmp_path: Path) -> None:
     for path in inputs.glob("*.jsonl"):
         path.unlink()
     said = again(tmp_path / "first", tmp_path / "new", other)
-    assert "clean taken over" in said and "dedup taken over" in said
+    assert "clean reused" in said and "dedup reused" in said
     whole = folder_files(tmp_path / "whole")
     assert digests(folder_files(tmp_path / "new")) == digests(whole)
     assert json.loads(whole["manifest.json"])["tokenizer"]["vocab_size"] != 300
@@ -52,7 +52,7 @@ def test_what_cannot_be_taken_over_is_said(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "first" / "work", tmp_path / "elsewhere")
     shutil.rmtree(tmp_path / "first" / "work")
     said = again(tmp_path / "first", tmp_path / "x", other, check=False)
-    assert f"{tmp_path / 'first'}: no finished phase there" in said
+    assert f"{tmp_path / 'first'}: there is no finished phase" in said
     again(tmp_path / "first", tmp_path / "y", other, "--documents", tmp_path / "elsewhere", "--eos", "<|other|>")
     assert json.loads((tmp_path / "y" / "manifest.json").read_text())["tokenizer"]["eos_id"] == 1
     said = again(tmp_path / "nothing", tmp_path / "z", other, check=False)
@@ -67,10 +67,10 @@ def test_changed_files_of_the_recipe_are_named(tmp_path: Path) -> None:
     run(*command(inputs, tmp_path / "first", "--set", "url=true", *url))
     (inputs / "blocked.txt").write_text("a.example\n")
     said = again(tmp_path / "first", tmp_path / "x", other_tokenizer(tmp_path), check=False)
-    assert "clean cannot be taken over: it was made by another version of the code, its libraries or its files" in said
+    assert "clean cannot be reused: it was made by another version of the code, its libraries or its files" in said
 
 
 def test_an_export_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "_run.json").write_bytes(seal({"schema_version": 1, "kind": RUN_KIND}))
-    with pytest.raises(ValueError, match="an export, no run; name the prefix of the corpus"):
+    with pytest.raises(ValueError, match="an export, not a run; name the prefix of the corpus"):
         recorded_run(str(tmp_path))

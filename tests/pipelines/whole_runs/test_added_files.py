@@ -72,10 +72,10 @@ def fresh(small: Path, files: Path, forks: ForkServer, tmp_path_factory: pytest.
     sampled(
         "files that were added",
         [
-            ("bcd", 0, 1, "2 waves of clean taken over"),
-            ("abc", 2, 1, "2 waves of clean taken over"),  # the added file comes first, so places of files change
-            ("ad", 0, 2, "no wave of clean can be taken over"),
-            ("b", 0, 0, "1 wave of clean taken over"),
+            ("bcd", 0, 1, "2 waves of the clean phase reused"),
+            ("abc", 2, 1, "2 waves of the clean phase reused"),  # the added file comes first, so places of files change
+            ("ad", 0, 2, "no wave of the clean phase can be reused"),
+            ("b", 0, 0, "1 wave of the clean phase reused"),
         ],
         2,
     ),
@@ -107,8 +107,8 @@ def test_it_is_the_corpus_of_a_run_from_nothing(
 def test_what_is_to_be_read_is_said(small: Path, files: Path, old: Path, forks: ForkServer, tmp_path: Path) -> None:
     done = refine(forks, small, tmp_path / "new", files, "abcd", "--reuse", old)
     sizes = [sum((files / f"{name}.jsonl").stat().st_size for name in names) / 1000 for names in ("bc", "ad")]
-    assert f"taken over from {old} (2 files, {sizes[0]:.1f} kB); 2 files, {sizes[1]:.1f} kB are to be read" in done.out
-    assert f"  waves taken over from {old}/work\n" in forks.run("inspect", tmp_path / "new").out
+    assert f"reused from {old} (2 files, {sizes[0]:.1f} kB); 2 files, {sizes[1]:.1f} kB to read" in done.out
+    assert f"  waves reused from {old}/work\n" in forks.run("inspect", tmp_path / "new").out
     assert f"2 input files not there ({files}/a.jsonl, {files}/d.jsonl)" in done.out
     assert "clean: 2 waves are done, 2 to go" in done.out
 
@@ -125,7 +125,7 @@ def test_chains_lead_to_the_end_in_one_step(
     roots = {part["root"] for report in reports for part in report["parts"]["documents"] if "root" in part}
     assert roots == {str(old / "work"), str(tmp_path / "1/work")}
     done = refine(forks, small, tmp_path / "3", files, "abcd", "--reuse", tmp_path / "2", "--set", "shards.seed=9")
-    assert done.code == 0 and "reuse: dedup taken over" in done.out, done.err
+    assert done.code == 0 and "reuse: dedup reused" in done.out, done.err
     assert refine(forks, small, tmp_path / "fresh", files, "abcd", "--set", "shards.seed=9").code == 0
     assert digests(folder_files(tmp_path / "3")) == digests(folder_files(tmp_path / "fresh"))
     assert forks.run("verify", tmp_path / "3").code == 0
@@ -153,7 +153,7 @@ def test_a_killed_take_over_goes_on(
     kill = ("kill_at", {"root": str(tmp_path / "new"), "what": "link", "name": "wave-00001"})
     assert forks.run(*arguments, faults=[kill]).was_killed
     done = forks.run(*arguments)
-    assert done.code == 0 and "reuse: 1 wave of clean taken over" in done.out, done.err
+    assert done.code == 0 and "reuse: 1 wave of the clean phase reused" in done.out, done.err
     assert waves_of_its_own(tmp_path / "new") == 1
     assert digests(folder_files(tmp_path / "new")) == fresh("bcd")
 
@@ -185,7 +185,7 @@ def test_what_decides_phase_1_must_be_the_same(
     line = command(small, tmp_path / "new", "--input", files / "[bcd].jsonl", *WAVES, "--reuse", old, "--set", setting)
     assert execute([str(word) for word in [*line, "--dry-run"]]) == 0
     said = capsys.readouterr().out
-    assert (f"{waves} waves of clean taken over" if waves else "no wave of clean can be taken over") in said
+    assert (f"{waves} waves of the clean phase reused" if waves else "no wave of the clean phase can be reused") in said
     assert f"clean: {3 - waves} wave" in said and not (tmp_path / "new").exists()
 
 
@@ -198,20 +198,21 @@ def test_a_wave_whose_files_have_changed_is_read_again(
     changed.write_bytes(data.replace(b"word7", b"WORD7"))
     try:
         done = refine(forks, small, tmp_path / "new", files, "bc", "--reuse", old)
-        assert f"1 input file with other bytes ({changed})" in done.out and "1 wave of clean taken over" in done.out
+        assert f"1 input file with other bytes ({changed})" in done.out
+        assert "1 wave of the clean phase reused" in done.out
         assert refine(forks, small, tmp_path / "fresh", files, "bc").code == 0
         assert digests(folder_files(tmp_path / "new")) == digests(folder_files(tmp_path / "fresh"))
     finally:
         changed.write_bytes(data)
     done = refine(forks, small, tmp_path / "again", files, "bc", "--reuse", old)  # written anew, with the same bytes
-    assert "2 waves of clean taken over" in done.out or "reuse: clean taken over" in done.out, done.out
+    assert "2 waves of the clean phase reused" in done.out or "reuse: clean reused" in done.out, done.out
 
 
 def test_parts_that_are_gone_are_not_taken_over(small: Path, files: Path, forks: ForkServer, tmp_path: Path) -> None:
     assert refine(forks, small, tmp_path / "old", files, "bc").code == 0
     next((tmp_path / "old/work/documents").iterdir()).unlink()
     done = refine(forks, small, tmp_path / "new", files, "bcd", "--reuse", tmp_path / "old")
-    assert done.code == 0 and "1 wave of clean taken over" in done.out, done.err
+    assert done.code == 0 and "1 wave of the clean phase reused" in done.out, done.err
 
 
 def test_an_unfinished_run_is_worth_its_waves(small: Path, files: Path, forks: ForkServer, tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_an_unfinished_run_is_worth_its_waves(small: Path, files: Path, forks: F
     assert forks.run(*arguments, faults=[kill]).was_killed
     done = refine(forks, small, tmp_path / "new", files, "bcd", "--reuse", tmp_path / "old")
     assert done.code == 0 and "reuse: clean is not finished there" in done.out, done.err
-    assert "1 wave of clean taken over" in done.out and waves_of_its_own(tmp_path / "new") == 2
+    assert "1 wave of the clean phase reused" in done.out and waves_of_its_own(tmp_path / "new") == 2
 
 
 def test_where_order_decides_places_must_be_the_same(
@@ -230,7 +231,8 @@ def test_where_order_decides_places_must_be_the_same(
     """With `rank.prefer: first` a file that comes before the others changes who is kept."""
     first = ["--set", "rank.prefer=first"]
     assert refine(forks, small, tmp_path / "old", files, "bc", *first).code == 0
-    for names, waves in (("abc", "no wave of clean can be taken over"), ("bcd", "2 waves of clean taken over")):
+    said = {"abc": "no wave of the clean phase can be reused", "bcd": "2 waves of the clean phase reused"}
+    for names, waves in said.items():
         reuse = ["--reuse", tmp_path / "old", "--dry-run"]
         done = refine(forks, small, tmp_path / names, files, names, *first, *reuse)
         assert done.code == 0 and waves in done.out, done.err

@@ -69,7 +69,7 @@ def test_from_python(small: Path, done: Path, tmp_path: Path, capsys: pytest.Cap
 
 def test_what_reuse_would_give(small: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = dry_run(capsys, small, tmp_path / "new", "--reuse", done, "--set", "exact_dup=off")
-    assert code == 0 and f"clean: to be taken over from {done}\n" in said
+    assert code == 0 and f"clean: will be reused from {done}\n" in said
     assert f"dedup: to run ({done}: it differs, so it runs again: exact_dup is True there, False here)\n" in said
 
 
@@ -79,7 +79,7 @@ def test_what_reuse_would_give(small: Path, done: Path, tmp_path: Path, capsys: 
         (["--input", "/nowhere/*.jsonl"], "no file matches"),
         (["--set", "sources.s.text_field=body"], "did you mean"),
         (["--set", "tokenizer.eos=</s>"], "tokenizer.eos"),
-        (["--reuse", "/nowhere"], "no finished phase there"),
+        (["--reuse", "/nowhere"], "there is no finished phase"),
     ],
 )
 def test_what_would_stop_a_run_stops_it(

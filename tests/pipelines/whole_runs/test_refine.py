@@ -57,7 +57,7 @@ def test_reuse_costs_only_what_changed(
     reused, fresh = tmp_path / "reused", tmp_path / "fresh"
     done = refine(inputs, reused, "--workers", 1, "--reuse", corpus, "--set", setting)
     for phase in ("clean", "dedup"):
-        assert (f"reuse: {phase} taken over" in done.stdout) is (phase not in phases)
+        assert (f"reuse: {phase} reused" in done.stdout) is (phase not in phases)
     assert not (reused / "work" / "documents").exists()
     refine(inputs, fresh, "--workers", 1, "--set", setting)
     assert corpus_bytes(reused) == corpus_bytes(fresh)
@@ -66,7 +66,7 @@ def test_reuse_costs_only_what_changed(
 
 def test_reuse_of_nothing_is_refused(inputs: Path, tmp_path: Path) -> None:
     done = refine(inputs, tmp_path / "out", "--reuse", tmp_path / "nowhere", check=False)
-    assert done.returncode == 1 and "no finished phase there" in done.stderr
+    assert done.returncode == 1 and "there is no finished phase" in done.stderr
 
 
 @one_commit_in_four

@@ -164,7 +164,7 @@ def test_an_outage_costs_a_wave_and_no_document(unbroken: Path, servers: Servers
 def test_a_new_target_repeats_phase_3_alone(unbroken: Path, servers: Servers, tmp_path: Path) -> None:
     more = ("--workers", 1, "--reuse", unbroken)
     text = servers.refine(tmp_path / "c", *more, "--set", "sources.c4.target=1200")
-    assert "dedup taken over" in text
+    assert "dedup reused" in text
     assert 1000 < tokens_by_source(tmp_path / "c")["c4"] <= 1200
     assert tokens_by_source(unbroken)["c4"] <= 600
 

@@ -55,7 +55,7 @@ def corpus(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This week's opt-outs on the old run: phase 3 alone."""
     prefix = tmp_path_factory.mktemp("one") / "corpus"
     done = run("refine", recipe, "--output", prefix, "--workers", 0, "--reuse", recipe.parent / "before")
-    assert "clean taken over" in done.stdout and "dedup taken over" in done.stdout
+    assert "clean reused" in done.stdout and "dedup reused" in done.stdout
     return prefix
 
 

@@ -25,4 +25,4 @@ def test_the_secret_decides_and_is_published_nowhere(small: Path, tmp_path: Path
         assert not [path for path in place.rglob("*") if path.is_file() and PHRASE.encode() in path.read_bytes()]
     assert PHRASE not in said.stdout + said.stderr + again.stdout + again.stderr
     taken = refine(small, tmp_path / "c", *chosen, *other[2:], "--reuse", tmp_path / "a", "--dry-run")
-    assert "taken over" in taken.stdout + taken.stderr  # where the secret is decides nothing
+    assert "reused" in taken.stdout + taken.stderr  # where the secret is decides nothing

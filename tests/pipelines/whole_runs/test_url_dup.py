@@ -99,4 +99,4 @@ def test_another_recipe_cleans_again(corpus: Path, recipe: Path, tmp_path: Path)
     assert "url_dup is on there, off here" in done.stdout + done.stderr
     done = run("refine", recipe, *reuse, "--set", "url_dup.prefer=longest", check=False)
     assert "url_dup.prefer is 'newest' there, 'longest' here" in done.stdout + done.stderr
-    assert f"clean: to be taken over from {corpus}" in done.stdout + done.stderr
+    assert f"clean: will be reused from {corpus}" in done.stdout + done.stderr

@@ -82,9 +82,7 @@ def make_app(browser: Browser) -> Guard:
     async def open_session(request: Request) -> Response:
         cookie = browser.session.exchange(request.query_params.get("token", ""))
         if cookie is None:
-            return PlainTextResponse(
-                "This address was used already, or is another one. Start the command again.\n", 403
-            )
+            return PlainTextResponse("This address was used already or is wrong. Start the command again.\n", 403)
         return RedirectResponse(f"{base}/", 303, {"set-cookie": cookie})
 
     async def start(request: Request) -> Response:
@@ -113,7 +111,7 @@ def make_app(browser: Browser) -> Guard:
     async def judge(request: Request) -> Response:
         run, form = run_of(browser, request), await read_form(request)
         if form is None or not browser.session.allows(form.get("csrf", "")):
-            return PlainTextResponse("The form is none of this session's. Load its page again.\n", 403)
+            return PlainTextResponse("The form does not belong to this session. Load its page again.\n", 403)
 
         def answer() -> Response:
             from refinery.pipelines.corpus.browse.pages.judgements import new_judgement

@@ -34,13 +34,13 @@ def look_at(prefixes: Sequence[str], works: Sequence[str], recipes: Sequence[str
     for label, prefix, work, recipe in zip("ab", prefixes, works, recipes, strict=False):
         run = LookedAt(label, prefix, work, recipe)
         if run.opened is None and run.inspection.state in ("empty", "foreign"):
-            raise ValueError(f"{prefix}: no run is there; `refinery refine` makes one")
+            raise ValueError(f"{prefix}: there is no run; `refinery refine` makes one")
         runs.append(run)
     return runs
 
 
 def serve(runs: Sequence[LookedAt], judgements: str, port: int, sample: int, say: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C or SIGTERM. say: is told the address, which works once."""
+    """Serve until Ctrl-C or SIGTERM. say: receives the address, which works once."""
     kept = Judgements(judgements, [run.prefix for run in runs])
     with listen(port) as listener:
         session = Session(listener.getsockname()[1])

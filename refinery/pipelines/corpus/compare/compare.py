@@ -166,7 +166,7 @@ def _lanes(a: Side, b: Side) -> Iterator[str]:
     if a.manifest.lane != b.manifest.lane:
         yield (
             f"A is of the lane {a.manifest.lane}, B of {b.manifest.lane}: a stage that one of them lacks has no counts "
-            "there, and texts that were cleaned in two ways seldom have one id"
+            "on that side, and texts that were cleaned in different ways seldom have the same id"
         )
 
 

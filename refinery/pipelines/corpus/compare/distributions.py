@@ -66,7 +66,7 @@ class Distribution:
                 yield self.a.get(key, 0) / total_a, self.b.get(key, 0) / total_b
 
     def medians(self) -> tuple[float | None, float | None]:
-        """Of numbers, each at most 1/16 too small."""
+        """The medians of numbers, each at most 1/16 too small."""
         one, other = (
             quantile(counts, 0.5) if self.numbers and counts else None  # type: ignore[arg-type]
             for counts in (self.a, self.b)

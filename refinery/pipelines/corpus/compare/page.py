@@ -162,7 +162,7 @@ def replayed(each: FateCount) -> Html | None:
         [rule.words, f"{rule.records:,}", f"{rule.low:,} to {rule.high:,}" if rule.low < rule.high else f"{rule.low:,}"]
         for rule in found.rules
     ]
-    rows += [[f"unknown, not to be read again: {why}", f"{records:,}", NONE] for why, records in found.failures]
+    rows += [[f"unknown, not readable again: {why}", f"{records:,}", NONE] for why, records in found.failures]
     caption = f"{found.judged:,} of {found.documents:,}, chosen by hash, read again and judged: {fate_words(each.fate)}"
     return table(["rule", "records of the sample", "of all, with 95 %"], rows, caption)
 
@@ -228,7 +228,7 @@ def funnel(found: Comparison) -> Html | None:
         "div",
         section(
             "The funnel, side by side",
-            el("p", "Only stages that differ, those whose share of kept documents changed most first."),
+            el("p", "Only stages that differ are shown. Those whose share of kept documents changed most come first."),
             key(*A_AND_B),
             table(head, stages(sorted(unlike, key=StageRow.effect, reverse=True))),
             el("p", f"{alike:,} more stages have the same counts on both sides.") if alike else None,
@@ -244,7 +244,7 @@ def funnel(found: Comparison) -> Html | None:
             "What moved most",
             table(["reason", "", "A", "B", "change", "bytes A", "bytes B"], reasons(moved[:REASONS]))
             if moved
-            else el("p", "Every reason has as many documents on both sides."),
+            else el("p", "Every reason has the same number of documents on both sides."),
             el("p", f"and {len(moved) - REASONS:,} more, in --json") if len(moved) > REASONS else None,
             el(
                 "details",
@@ -350,9 +350,9 @@ def distributions(found: Sequence[Distribution]) -> Html | None:
     ]
     return section(
         "Distributions",
-        el("p", "Total variation: the share of documents that would have to have another value for both to be alike."),
-        el("p", "Kolmogorov-Smirnov: how far the cumulative shares of A and B are apart at most."),
+        el("p", "Total variation is the share of documents that would need another value to make both corpora alike."),
+        el("p", "Kolmogorov-Smirnov is the largest difference between the cumulative shares of A and B."),
         table(["of", "", "total variation", "Kolmogorov-Smirnov", "median A", "median B"], rows),
-        el("p", f"{alike:,} more distributions are the same, or a side has no documents there.") if alike else None,
+        el("p", f"{alike:,} more distributions are the same, or one side has no documents in them.") if alike else None,
         el("details", el("summary", "Curves"), key(*A_AND_B), shown) if shown else None,
     )

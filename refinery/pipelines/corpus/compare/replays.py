@@ -37,8 +37,8 @@ class RuleShare:
     def words(self) -> str:
         """ "dropped by heuristics: gopher-too-few-words"."""
         if self.outcome == PASSES:
-            target = f"; so {self.stage}: {self.reason}" if self.stage else ""
-            return f"kept by every rule that judges a document alone{target}"
+            target = f", so it was lost to {self.stage}: {self.reason}" if self.stage else ""
+            return f"kept by every rule that judges single documents{target}"
         return f"{'failed in' if self.outcome == 'dead' else 'dropped by'} {self.stage}: {self.reason}"
 
 

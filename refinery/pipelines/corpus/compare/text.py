@@ -116,7 +116,7 @@ def _replayed(each: FateCount) -> Iterator[str]:
         of_all = f"{rule.low:,} to {rule.high:,} of all" if rule.low < rule.high else f"{rule.low:,} of all"
         yield f"{indent}  {rule.records:>6,}  {rule.words} ({of_all}{', with 95 %' if rule.low < rule.high else ''})"
     for why, records in found.failures:
-        yield f"{indent}  {records:>6,}  unknown: not in the sample of rejects, and not to be read again: {why}"
+        yield f"{indent}  {records:>6,}  unknown: not in the sample of rejects, and not readable again ({why})"
 
 
 def _examples(entries: Sequence[Entry], indent: str = "    ", rules: Mapping[str, str] | None = None) -> Iterator[str]:

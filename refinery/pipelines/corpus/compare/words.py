@@ -71,7 +71,7 @@ def fate_words(fate: Fate) -> str:
 
 
 def distance_words(distribution: Distribution) -> str:
-    """ "nearly alike: 1.2 % of the documents would have to have another value"."""
+    """ "nearly alike: 1.2 % of the documents would need another value"."""
     distance = distribution.distance
     if distance is None:
         return "one of them has no documents"
@@ -79,8 +79,8 @@ def distance_words(distribution: Distribution) -> str:
         return "the same"
     called = next((word for limit, word in DISTANCES if distance < limit), "very different")
     if distribution.numbers:
-        return f"{called}: cumulative shares are at most {share(distance)} apart"
-    return f"{called}: {share(distance)} of the documents would have to have another value"
+        return f"{called}: cumulative shares differ by at most {share(distance)}"
+    return f"{called}: {share(distance)} of the documents would need another value"
 
 
 def headline(found: Comparison) -> str:
@@ -88,14 +88,14 @@ def headline(found: Comparison) -> str:
     if found.identical:
         return "The tokens are the same, byte for byte."
     if found.documents is None:
-        return "The tokens differ; their documents cannot be compared."
+        return "The tokens differ; the documents cannot be compared."
     if found.tokens_differ:
         return (
-            f"The same documents with the same sizes, but other tokens in {len(found.tokens_differ):,} shards: their "
-            "texts differ in what is redacted or cut."
+            f"The same documents with the same sizes, but different tokens in {len(found.tokens_differ):,} shards; "
+            "their texts differ in what is redacted or cut."
         )
     if not found.documents.differ:
-        same = "The documents are the same, dealt to other shards."
+        same = "The documents are the same, but in other shards."
         return same if not found.differ else f"{same} Their tokens or their funnels differ."
     documents = found.documents
     parts = [
@@ -116,8 +116,8 @@ MEANS = {
     "only": "not on the other side",
 }
 EXPLAINED = {
-    "same": "one id, one size of the final text, and with one tokenizer as many tokens",
-    "cut": "one id, but white space, redaction, cut lines or chunks make another final text or number of tokens",
-    "changed": "one record of one file, whose text has another id now",
+    "same": "the same id and size of the final text and, with one tokenizer, the same number of tokens",
+    "cut": "the same id, but white space, redaction, cut lines or chunks give another final text or number of tokens",
+    "changed": "the same record of the same file, but its text has another id now",
     "only": "neither its text nor its record is in the other corpus",
 }

@@ -47,5 +47,5 @@ def _of_row(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def name_of(text: str) -> str:
-    """A name in the letters that every service takes, so that nothing else can pass as one."""
+    """A name in the letters that every service accepts; any other character is replaced."""
     return _NO_NAME.sub("_", text)[:64]

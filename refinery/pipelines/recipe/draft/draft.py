@@ -38,14 +38,14 @@ NOT_READ = {  # kinds of files that become no source -> what is said of them
     ARCHIVE: "archives, which `refinery acquire git` reads (docs/acquisition.md)",
     CODE: "files of source code, which `refinery acquire git` reads from a repository (docs/acquisition.md)",
     REFUSED: "files without pages (.wat): left out",
-    UNKNOWN: "files with unknown endings: left out; name a `format` to read them",
+    UNKNOWN: "files with unknown endings: left out; set `format` to read them",
 }
 
 
 @dataclass
 class Draft:
     """A recipe that was drafted. problems: lines about what was not read or is to be decided. commands: what to run
-    next, in order. is_cut: a folder has more names than were looked at."""
+    next, in order. is_cut: a folder has more names than were read."""
 
     text: str = ""
     sources: list[SourceDraft] = field(default_factory=list)
@@ -69,7 +69,7 @@ def draft_recipe(
         draft.problems += listed.problems
         if listed.is_cut:
             draft.is_cut = True
-            draft.problems.append(f"{shown(listed.argument)}: more than {MOST_NAMES:,} names: the first were looked at")
+            draft.problems.append(f"{shown(listed.argument)}: more than {MOST_NAMES:,} names; only the first were read")
         listings.append(listed)
     surveys: list[tuple[Survey, Listed]] = []
     raw_code: list[Group] = []
@@ -89,7 +89,7 @@ def draft_recipe(
     is_code = not draft.sources or all(source.survey.is_code for source in draft.sources if source.survey)
     if clones and draft.sources:
         draft.problems.append(
-            f"{_several(clones)}: source code has a lane, and so a recipe, of its own: {_acquire(clones)}"
+            f"{_several(clones)}: source code has its own lane and needs its own recipe: {_acquire(clones)}"
         )
     if not draft.sources:
         draft.sources = [SourceDraft("repos", ["repos/files/*.jsonl.zst"], {}, None)]
@@ -100,7 +100,7 @@ def draft_recipe(
     folder = Path(output).parent if "://" not in output else None
     recipe = parse_recipe(load_yaml(draft.text, output), folder)
     if [list(source.paths) for source in recipe.sources] != [source.paths for source in draft.sources]:
-        raise RuntimeError("the recipe does not read back as it was meant")  # a mistake in here, not of the files
+        raise RuntimeError("the written recipe does not read back as intended")  # a mistake in here, not of the files
     draft.commands += next_commands(output, tokenizer, f"out/{slug(name)}")
     return draft
 

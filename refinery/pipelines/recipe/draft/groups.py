@@ -124,9 +124,7 @@ def paths_of(group: Group, every: Sequence[Found]) -> list[str]:
     if len(names) > 1 and (patterns := list(_patterns(group, names, every))):
         return patterns
     if len(names) > MOST_PATHS:
-        raise ValueError(
-            f"{len(names):,} files of it would have to be named one by one: name them by a glob, in quotes"
-        )
+        raise ValueError(f"{len(names):,} of its files would have to be named one by one; use a glob in quotes instead")
     return [name if is_remote(name) else escaped(name) for name in names]
 
 

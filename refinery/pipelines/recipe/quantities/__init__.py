@@ -1,1 +1,1 @@
-"""Numbers with units and prices, as recipes and flags have them. Start at quantity.py."""
+"""Numbers with units and prices in recipes and flags. Start at quantity.py."""

@@ -1,4 +1,4 @@
-"""What the planner takes things to cost: list prices as data, each with the month it was noted and where it is said.
+"""The list prices that the planner uses, as data: each with its month and its source.
 
 None was checked against an invoice or the provider's live price list; every one is a flag of `refinery plan`.
 """

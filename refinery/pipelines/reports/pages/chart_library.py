@@ -2,7 +2,7 @@
 
 It draws on a canvas, evaluates no text as code and sets no style from text, so a strict content security policy holds.
 This module is the one place that says which version it is; `python -m refinery.pipelines.reports.pages.chart_library`
-fetches that version anew with npm, in a checkout, and says its digest.
+fetches that version again with npm, in a checkout, and prints its digest.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """One page of HTML that needs nothing but itself: for a browser without a network.
 
-Everything is inline. The content security policy names each script and style by its SHA-256, so that nothing else
-runs or is loaded, even if markup got in (https://www.w3.org/TR/CSP3/).
+Everything is inline. The content security policy names each script and style by its SHA-256, so nothing else runs
+or is loaded, even if markup got in (https://www.w3.org/TR/CSP3/).
 """
 
 import base64
@@ -54,7 +54,7 @@ def page(
 
 
 def own_file(name: str, package: str = __package__) -> str:
-    """A style or script that lies beside the modules of `package`."""
+    """A style or script that is beside the modules of `package`."""
     return files(package).joinpath(name).read_text("utf-8")
 
 

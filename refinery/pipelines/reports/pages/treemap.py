@@ -20,8 +20,8 @@ class Rectangle:
 
 
 def squarify(sizes: Sequence[float], width: float, height: float) -> list[Rectangle]:
-    """A rectangle for each size, in order; together they fill the whole. sizes: positive, largest first. Linear in them
-    but for the rows, which are short.
+    """A rectangle for each size, in order; together they fill the whole. sizes: positive, largest first. Linear in
+    their number, except for the rows, which are short.
 
     >>> squarify([2, 1, 1], 4, 2)
     [Rectangle(x=0.0, y=0.0, width=2.0, height=2.0), Rectangle(x=2.0, y=0.0, width=2.0, height=1.0), \
@@ -76,7 +76,7 @@ class Cell:
 
 
 def treemap(cells: Sequence[Cell], label: str) -> Html:
-    """The drawing. label: what it shows, for who does not see it. Names stand in the rectangles that have room."""
+    """The drawing. label: what it shows, for screen readers. Names are in the rectangles that have room."""
     some = sorted((cell for cell in cells if cell.size > 0), key=lambda cell: (-cell.size, cell.name))
     places = squarify([cell.size for cell in some], WIDTH, HEIGHT)
     drawn = [_cell(cell, place) for cell, place in zip(some, places, strict=True)]

@@ -1,6 +1,6 @@
 """The charts of the plan's page: what is left behind each stage, and what the plan costs, part by part.
 
-They are drawn here, so that they are there without scripts; page.js sets their bars and texts again when a field
+They are drawn here, so the page has them without scripts; page.js sets their bars and texts again when a field
 changes.
 """
 

@@ -69,7 +69,7 @@ class Copies:
 
 
 def why_none(sample: Sample) -> str:
-    """Why no interval can be had from a sample; "" if one can."""
+    """Why no interval can be computed from a sample; "" if one can."""
     gave = np.count_nonzero(sample.weights)
     if sample.files >= LEAST_FILES and gave >= 2:
         if sample.effective_files < LEAST_FILES:

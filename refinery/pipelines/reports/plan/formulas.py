@@ -2,8 +2,8 @@
 
 A function's name is the quantity it gives, its parameters are the quantities it needs: inputs of a plan
 (refinery.pipelines.reports.plan.inputs) or other formulas. All are floats in SI units. Bodies are one `return` of
-+ - * /, ceil, names and numbers: `javascript.py` writes them anew in JavaScript from their syntax trees, and since
-both compute in IEEE doubles, in the same order, the page's numbers are Python's to the last bit.
++ - * /, ceil, names and numbers: `javascript.py` translates them to JavaScript from their syntax trees. Both
+compute in IEEE doubles, in the same order, so the page's numbers are Python's to the last bit.
 """
 
 import inspect

@@ -41,7 +41,7 @@ def plan_from(measured: Measured, given: Mapping[str, float], share: float = 0.0
     """
     said = sorted({"--share": bool(share), "--raw": "raw" in given}.items())
     if all(known for _, known in said) or not (any(known for _, known in said) or "tokens" in given):
-        raise ValueError("--from: say how large the whole is, by one of --share, --raw and --tokens")
+        raise ValueError("--from: give the size of the whole by one of --share, --raw and --tokens")
     copies = copies_in(measured.sample) if measured.sample and not why_none(measured.sample) else None
     if share:
         times = 1 / share

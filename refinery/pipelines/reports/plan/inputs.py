@@ -10,7 +10,7 @@ from refinery.pipelines.recipe.quantities.prices import PRICES
 class Input:
     """name: of the quantity; the flag is --name with dashes. kind: as quantity.show has it. group: a heading.
 
-    least: the smallest value allowed; 0 stands for anything above it, but for prices, which may be 0.
+    least: the smallest value allowed; 0 means anything above 0, except for prices, which may be 0.
     """
 
     name: str
@@ -33,15 +33,15 @@ MOST = 1e30  # beyond it products of inputs would leave what a double holds
 INPUTS = (
     Input("tokens", 14.8e12, "tokens", TARGET, "tokens wanted"),
     Input("bytes_per_token", 4.0, "number", TARGET, "bytes of text in a token"),
-    Input("raw", 6e15, "bytes", PASS, "bytes to read, as the reader gives them (default: what the target needs)"),
+    Input("raw", 6e15, "bytes", PASS, "bytes to read, as the reader decodes them (default: what the target needs)"),
     Input("pass_days", 14.0, "number", PASS, "days that the offline pass may take"),
     Input("core_speed", 1e6, "bytes/s", PASS, "raw bytes per second that a core takes through all phases"),
     Input("cores_per_host", 64.0, "count", PASS, "cores of a host", 1.0),
     Input("memory_per_core", 3.75, "number", PASS, "GB of memory for each core"),
     Input("gpus", 2048.0, "count", TRAIN, "GPUs that train", 1.0),
-    Input("train_days", 54.0, "number", TRAIN, "days of training, in which every token is read once"),
+    Input("train_days", 54.0, "number", TRAIN, "days of training; every token is read once"),
     Input("token_bytes", 4.0, "number", TRAIN, "bytes of a token in the shards: 2 up to 65,500 ids, else 4"),
-    Input("shuffle_passes", 2.0, "number", COST, "times that a shuffled byte is billed: written and read"),
+    Input("shuffle_passes", 2.0, "number", COST, "times that a shuffled byte is billed, as written and as read"),
     *(
         Input(price.name, price.dollars, "number", COST, f"$ per {price.unit}, noted {price.noted}: {price.source}")
         for price in PRICES.values()

@@ -106,7 +106,7 @@ def read_sample(corpus: Corpus, sizes: Mapping[str, int]) -> tuple[Sample | None
     for ids, files, tokens in _kept_rows(corpus):
         names = files.dictionary.to_pylist()
         if strange := [name for name in names if name not in number]:
-            return None, f"documents come from {strange[0]!r:.200}, which is no input file of the run"
+            return None, f"documents come from {strange[0]!r:.200}, which is not an input file of the run"
         places = np.array([number[name] for name in names], np.int64)[files.indices.to_numpy()]
         np.add.at(weights, places, tokens.to_numpy())
         documents += len(ids)

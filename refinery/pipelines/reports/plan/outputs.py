@@ -24,20 +24,20 @@ class Output:
 
 CORPUS, PASS, LOADER, COST = "The corpus", "The offline pass", "The loader's contract", "Cost"
 OUTPUTS = (
-    Output(CORPUS, "retention", "share", "of the raw bytes stays"),
-    Output(CORPUS, "raw_needed", "bytes", "raw, for the target"),
-    Output(CORPUS, "raw", "bytes", "raw, to be read"),
-    Output(CORPUS, "output_tokens", "tokens", "come out"),
+    Output(CORPUS, "retention", "share", "of the raw bytes is kept"),
+    Output(CORPUS, "raw_needed", "bytes", "of raw data needed for the target"),
+    Output(CORPUS, "raw", "bytes", "of raw data to read"),
+    Output(CORPUS, "output_tokens", "tokens", "in the corpus"),
     Output(CORPUS, "target_share", "share", "of the target"),
     Output(CORPUS, "corpus_bytes", "bytes", "of shards to store"),
-    Output(PASS, "pass_speed", "bytes/s", "to be read, all hosts together"),
+    Output(PASS, "pass_speed", "bytes/s", "read by all hosts together"),
     Output(PASS, "cores", "number", "cores"),
     Output(PASS, "hosts", "count", "hosts"),
-    Output(PASS, "finish_days", "number", "days, on these whole hosts"),
+    Output(PASS, "finish_days", "number", "days on these hosts"),
     Output(PASS, "core_hours", "number", "core hours of work"),
-    Output(LOADER, "train_speed", "tokens/s", "all GPUs together"),
+    Output(LOADER, "train_speed", "tokens/s", "for all GPUs together"),
     Output(LOADER, "gpu_speed", "number", "tokens/s for each GPU"),
-    Output(LOADER, "loader_speed", "bytes/s", "from the storage, all nodes together"),
+    Output(LOADER, "loader_speed", "bytes/s", "from storage for all nodes together"),
     Output(COST, "work_cost", "dollars", "cores and memory"),
     Output(COST, "shuffle_cost", "dollars", "the global shuffle"),
     Output(COST, "pass_cost", "dollars", "the offline pass"),
@@ -45,8 +45,8 @@ OUTPUTS = (
 )
 # What stands in the place of the target's share where it would be 100 % by construction.
 DERIVED = {
-    "raw": "of the target: the raw bytes were computed from it (--raw says what there is)",
-    "tokens": "no target was given (--tokens); what comes out is taken for it",
+    "raw": "of the target; the raw bytes were computed from it (--raw sets them)",
+    "tokens": "no target was given (--tokens), so the result counts as the target",
 }
 WIDTH = 18  # of the numbers' column
 
@@ -68,7 +68,7 @@ def plan_lines(plan: Scenario) -> Iterator[str]:
         yield f"{show(values[output.name], output.kind):>{WIDTH}}  {output.label}"
         if output.name == "target_share" and values["target_share"] < MET:
             missing = show(values["raw_needed"] - values["raw"], "bytes")
-            yield f"{'':>{WIDTH}}  the target is missed: {missing} more raw text is needed (--raw)"
+            yield f"{'':>{WIDTH}}  the target is missed: {missing} more raw data is needed (--raw)"
     yield ""
     speed, days = show(plan.inputs["core_speed"], "bytes/s"), show(plan.inputs["pass_days"])
     cores = show(plan.inputs["cores_per_host"], "count")

@@ -47,7 +47,7 @@ function inputValue(each) {
 let derived = data.derived;
 const DERIVED = {
   raw: "The raw bytes were computed from the target",
-  tokens: "No target was given: what comes out is taken for it",
+  tokens: "No target was given, so the result counts as the target",
 };
 
 function drawBar(name, part, text) {
@@ -99,12 +99,12 @@ function update() {
   byId("track").setAttribute("aria-valuenow", known ? String(Math.min(100, Math.round(v.target_share * 100))) : "0");
   byId("fill").style.width = known ? Math.min(100, v.target_share * 100) + "%" : "0";
   const bare = data.inputs.map((each) => readings(byId("in-" + each.name).value, each.read)).find((said) => said);
-  byId("verdict").textContent = !known ? bare || "One of the fields holds no number that a plan can have"
+  byId("verdict").textContent = !known ? bare || "One of the fields has no valid number"
     : derived ? DERIVED[derived] : met ? "The target is met" : "The target is missed";
   byId("amount").textContent = known && derived ? show(v.raw, "bytes") + " give " + show(v.output_tokens, "tokens") : known
     ? show(v.output_tokens, "tokens") + " of " + show(v.tokens, "tokens") + ": " + show(v.target_share, "share") : "";
   byId("fit").hidden = met || !known;
-  byId("fit").textContent = "Read what it takes: " + show(v.raw_needed, "bytes");
+  byId("fit").textContent = "Read enough for the target: " + show(v.raw_needed, "bytes");
   byId("fit").value = String(v.raw_needed);
   for (const button of document.querySelectorAll("[data-preset]")) {
     const preset = data.presets[button.dataset.preset];

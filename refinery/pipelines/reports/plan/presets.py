@@ -44,7 +44,7 @@ PRESETS = {
         Preset(
             "reference",
             "The reference case: eight stages, 0.95 % of the bytes stay.",
-            "the reference case's figures (docs/planning.md); which stage has which is this project's reading",
+            "the reference case's figures (docs/planning.md); which stage has which share is this project's choice",
             {
                 "extract": 0.50,
                 "language": 0.40,
@@ -58,13 +58,13 @@ PRESETS = {
         ),
         Preset(
             "lazy",
-            "A lazy pipeline: weak rules, exact copies alone, no classifier. More tokens, of which fewer are worth it.",
+            "A lazy pipeline: weak rules, only exact copies removed, no classifier. More tokens of lower quality.",
             "an assumption, to compare with; not measured",
             {"extract": 0.50, "language": 0.40, "heuristics": 0.80, "exact-duplicates": 0.60},
         ),
         Preset(
             "strict",
-            "A strict pipeline: the reference with a classifier that keeps a tenth.",
+            "A strict pipeline: the reference case with a classifier that keeps a tenth.",
             "an assumption, to compare with; not measured. Classifiers of educational pages keep about a tenth",
             {
                 "extract": 0.50,

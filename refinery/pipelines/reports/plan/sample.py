@@ -12,8 +12,8 @@ Floats = npt.NDArray[np.float64]
 @dataclass(frozen=True)
 class Sample:
     """sizes: bytes of every input file. weights: tokens that a file would give if it were alone, deduplicated in itself
-    only. Both float64 [files]. documents: how many that are, over all files;
-    infinite where no deduplication ran, so that none will find a copy.
+    only. Both float64 [files]. documents: their number over all files;
+    infinite if no deduplication ran, because then no copy will be found.
 
     families: documents that more than one file has, as (tokens of one copy, numbers of the files that have one). A
     family is a document that was kept and those removed in its favour; copies inside one file count once.

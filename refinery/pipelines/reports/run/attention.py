@@ -91,10 +91,10 @@ def long_losses(facts: Facts) -> Iterator[Finding]:
                 meaning, advice = words_of(facts, stage.name, reason)
                 yield Finding(
                     f"The {stage.name} stage drops only {documents:,} documents as {reason}, but they are "
-                    f"{times:.1f} times as long as the mean and hold {portion} of the text"
+                    f"{times:.1f} times as long as the mean and make up {portion} of the text"
                     f"{f' ({meaning})' if meaning else ''}.",
                     "reasons",
-                    advice or "read its examples: rules made for short pages meet long ones by chance",
+                    advice or "read its examples; rules made for short pages hit long ones by chance",
                 )
 
 
@@ -114,11 +114,11 @@ def poor_sources(facts: Facts) -> Iterator[Finding]:
                 if reason not in NO_PAGES
             ]
             most = max(losses, default=(0, "", ""))
-            said = f", most to {most[1]} as {most[2]} ({share(most[0], pages)})" if most[0] else ""
+            said = f"; {most[1]} removes the most as {most[2]} ({share(most[0], pages)})" if most[0] else ""
             yield Finding(
-                f"Only {share(kept, pages)} of source {source} stays: {kept:,} of {pages:,} documents{said}.",
+                f"Source {source} keeps only {share(kept, pages)}, {kept:,} of {pages:,} documents{said}.",
                 "sources",
-                "read some of its rejects below: either the source is not worth its cost, or a rule does not fit it",
+                "read some of its rejects below; either the source is not worth its cost, or a rule does not suit it",
             )
 
 
@@ -132,7 +132,7 @@ def dead_letters(facts: Facts) -> Iterator[Finding]:
                 f"{dead:,} of the {stage.entered:,} documents that entered the {stage.name} stage failed "
                 f"({share(dead, stage.entered)}): {errors}.",
                 "dead",
-                "`refinery trace --origin` says more about one of the places below; fetch damaged inputs again",
+                "run `refinery trace --origin` with one of the places below to learn more; fetch damaged inputs again",
             )
 
 
@@ -143,10 +143,9 @@ def unlike_shards(facts: Facts) -> Iterator[Finding]:
     for test in tests:
         if test.p_value < ALIKE / len(tests):
             yield Finding(
-                f"The shards differ in {test.category}: chance alone gives such a difference in {test.p_value:.2g} of "
-                "cases.",
+                f"The shards differ in {test.category} more than chance explains (p = {test.p_value:.2g}).",
                 "shards",
-                "documents are dealt to shards by hash, so this should not be: `refinery verify`, and report it",
+                "documents are dealt to shards by hash, so this should not happen; run `refinery verify` and report it",
             )
 
 
@@ -164,7 +163,7 @@ def dear_stages(facts: Facts) -> Iterator[Finding]:
         if stage.seconds > COSTLY * total and lost < 0.01 * stage.entered:
             dear.append(f"{stage.name} ({share(stage.seconds, total)} of it, {lost:,} of {stage.entered:,} dropped)")
     if dear:
-        yield Finding(f"Core time spent on dropping little: {', '.join(dear)}.", "cost", warns=False)
+        yield Finding(f"Stages that take much core time and drop little: {', '.join(dear)}.", "cost", warns=False)
 
 
 def hosts(facts: Facts) -> Iterator[Finding]:
@@ -185,9 +184,9 @@ def hosts(facts: Facts) -> Iterator[Finding]:
         named_hosts = ", ".join(f"{host.host} ({share(host.documents, addressed)})" for host in large[:NAMED])
         more = f" and {len(large) - NAMED} more" if len(large) > NAMED else ""
         yield Finding(
-            f"A few hosts hold much of what is published: {named_hosts}{more}.",
+            f"A few hosts have a large share of the published documents: {named_hosts}{more}.",
             "hosts",
-            "a model will see much of these sites; block or sample them if they should not weigh so much",
+            "a model will see much of these sites; block or sample them if that is too much",
         )
     for host in after.hosts.top:
         portion = host.documents / addressed
@@ -197,7 +196,7 @@ def hosts(facts: Facts) -> Iterator[Finding]:
                 f"{host.host} has {share(portion)} of the published documents, but only {share(former)} of the "
                 "extracted ones: the rules favour it.",
                 "hosts",
-                "read some of it: rules that one site meets by its form let all of it through",
+                "read some of it; a site that suits the rules by its form passes them as a whole",
             )
 
 
@@ -213,11 +212,11 @@ def artefacts(facts: Facts) -> Iterator[Finding]:
         first = former.get(each.name, 0) / read if read else portion
         risen = each.documents >= FEW and portion > RISEN * first
         if each.documents >= FEW and (portion > ARTEFACT or risen):
-            was = f", {share(first)} of those extracted" if read else ""
+            was = f" ({share(first)} of the extracted ones)" if read else ""
             yield Finding(
                 f"{share(portion)} of the final texts have {each.name}{was}: {each.meaning}.",
                 "artefacts",
-                "a stage puts it in: look at its placeholders in documents below" if risen else "",
+                "a stage inserts it; look at its placeholders in the documents below" if risen else "",
             )
 
 
@@ -235,10 +234,10 @@ def poorly_encoded(facts: Facts) -> Iterator[Finding]:
         poor = [f"{named(category, value)} ({density:.2f})" for value, density in large if density > POORLY * least]
         if poor:
             yield Finding(
-                f"The tokenizer fits {', '.join(poor)} poorly: tokens per byte, beside {least:.2f} of "
-                f"{named(category, best)}.",
+                f"The tokenizer fits {', '.join(poor)} poorly (tokens per byte; {named(category, best)} "
+                f"has {least:.2f}).",
                 "classes",
-                "learn it from a sample with more of them (`refinery train-tokenizer` takes shares)",
+                "train it on a sample with more of them (`refinery train-tokenizer --share`)",
             )
 
 
@@ -266,7 +265,7 @@ def lengths(facts: Facts) -> Iterator[Finding]:
     if first and last and abs(last / first - 1) > CUT:
         direction = "longer" if last > first else "shorter"
         yield Finding(
-            f"What stays is {direction} than what was extracted: the median document has {show(last, 'bytes')} instead "
+            f"Published documents are {direction} than extracted ones: their median is {show(last, 'bytes')} instead "
             f"of {show(first, 'bytes')}.",
             "distributions",
             warns=False,
@@ -284,7 +283,7 @@ def classes(facts: Facts) -> Iterator[Finding]:
             ]
             more = f" and {category.distinct - NAMED:,} more" if category.distinct > NAMED else ""
             yield Finding(
-                f"By {category.name.replace('_', ' ')}, documents are {', '.join(most)}{more}.", "classes", warns=False
+                f"Documents by {category.name.replace('_', ' ')}: {', '.join(most)}{more}.", "classes", warns=False
             )
 
 
@@ -302,7 +301,7 @@ def long_documents(facts: Facts) -> Iterator[Finding]:
             held += mean * min(documents, max(0.0, wanted))
             wanted -= documents
         yield Finding(
-            f"The longest {LONGEST:.0%} of the documents hold about {share(held, total)} of the tokens.".replace(
+            f"The longest {LONGEST:.0%} of the documents have about {share(held, total)} of the tokens.".replace(
                 "%", " %", 1
             ),
             "distributions",
@@ -319,7 +318,7 @@ def gone_hosts(facts: Facts) -> Iterator[Finding]:
             about = "" if before.hosts.exact and after.hosts.exact else "about "
             portion = share(gone, before.hosts.distinct)
             yield Finding(
-                f"Of {about}{before.hosts.distinct:,} hosts {gone:,} have no document left ({portion}).",
+                f"{gone:,} of {about}{before.hosts.distinct:,} hosts have no document left ({portion}).",
                 "hosts",
                 warns=False,
             )
@@ -345,7 +344,7 @@ def never_used(facts: Facts) -> Iterator[Finding]:
         and declared.reasons
     ]
     if idle:
-        yield Finding(f"Dropped nothing, though they could: {', '.join(idle)}.", "reasons", warns=False)
+        yield Finding(f"Stages that could drop documents and dropped none: {', '.join(idle)}.", "reasons", warns=False)
 
 
 def words_of(facts: Facts, stage: str, reason: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from refinery.pipelines.reports.run.words import count, share
 ROWS = 30  # of a table
 BARS = 12  # of a chart
 MAP = 40  # hosts of a treemap
-MAP_NOTE = "An area is a host. The darker, the larger the share of its extracted documents that was published."
+MAP_NOTE = "Each area is a host. Darker areas had a larger share of their extracted documents published."
 
 
 def source_section(facts: Facts) -> Html:
@@ -70,7 +70,7 @@ def category_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
         el("div", [shown for shown, _ in drawn], class_="charts") if drawn else None,
         [
             el("h3", "Tokens per byte"),
-            el("p", "How well the tokenizer fits: fewer tokens for a byte of text are better."),
+            el("p", "How well the tokenizer fits; fewer tokens per byte of text are better."),
             el("div", densities, class_="charts"),
         ]
         if densities
@@ -121,7 +121,7 @@ def host_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
     read, kept = ({host.host: host.documents for host in hosts.top} for hosts in (before, after))
     shown = top(kept.items(), BARS)
     chart = Chart(
-        *("hosts", "Hosts with most documents", shown),
+        *("hosts", "Hosts with the most documents", shown),
         {
             "extracted": [read[host] / sums[0] if host in read and sums[0] else None for host in shown],
             "published": [kept[host] / sums[1] if sums[1] else 0.0 for host in shown],

@@ -44,7 +44,7 @@ def distribution_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
         el("h2", "Distributions"),
         el(
             "p",
-            "Shares of documents: in grey where the number is first known, in colour what is published. The axis of "
+            "Shares of documents. Grey: where the number is first known. Colour: what is published. The axis of "
             "lengths is logarithmic; a bin is a quarter of an octave.",
         ),
         el("div", [made for made, _ in drawn[:MOST_CHARTS]], class_="charts"),

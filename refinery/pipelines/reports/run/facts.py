@@ -114,13 +114,13 @@ def read_facts(
     statistics = attempt("Statistics", corpus.statistics, None)
     if statistics is None and not missing:
         missing.append(
-            "Distributions, hosts, artefacts, clusters and the comparison of shards were not collected: the corpus "
-            "has no statistics.json, being of an older version."
+            "Distributions, hosts, artefacts, clusters and the comparison of shards are missing, because the corpus is "
+            "of an older version and has no statistics.json."
         )
     dropped = attempt("Dropped documents", lambda: read_dropped(corpus), None)
     declared = {stage.name: stage for stage in own or lane_stages(manifest.lane)}
     if seconds is None:
-        missing.append("Seconds, throughput and cost are not known: the work location is gone, or was not given.")
+        missing.append("Seconds, throughput and cost are not known: the work location is gone or was not given.")
     return Facts(
         where=store.root,
         manifest=manifest,
@@ -131,13 +131,13 @@ def read_facts(
         declared=declared,
         stages=stage_counts(manifest.funnel, seconds or {}),
         rejects=attempt(
-            "Samples of what was dropped",
+            "Samples of dropped documents",
             lambda: dropped_documents(corpus, dropped, declared),
             Rejects({}, {}, 0, 0),
         ),
         dropped=dropped,
         dead=attempt("Dead letters", lambda: read_dead_letters(corpus), {}),
-        kept=attempt("Samples of what stayed", lambda: kept_texts(corpus), ()),
+        kept=attempt("Samples of kept documents", lambda: kept_texts(corpus), ()),
         missing=tuple(missing),
         times=times,
     )

@@ -46,7 +46,7 @@ def funnel_section(facts: Facts) -> Html:
         ),
         el(
             "p",
-            "A row says what a stage kept. “kept” is the share of the documents that entered it, “of read” of all "
+            "A row shows what a stage kept. “kept” is the share of the documents that entered it, “of read” of all "
             "records read; “created” counts documents made by splitting. Text is what the stage hands on, in UTF-8. "
             "Before extraction that is HTML, which the text bands leave out. ",
             f"Tokens are estimated at {density:.3f} per byte, except in the last row." if density else None,
@@ -140,7 +140,7 @@ def reasons_section(facts: Facts, samples: Sequence[tuple[str, str]]) -> Html:
     return el(
         "section",
         el("h2", "Why documents were dropped"),
-        el("p", "Shares are of the documents that entered the stage; the longest bar is the largest share."),
+        el("p", "Shares refer to the documents that entered the stage; the longest bar is the largest share."),
         el("table", el("thead", el("tr", [el("th", each, scope="col") for each in head])), groups, class_="reasons")
         if groups
         else el("p", "Nothing was dropped."),

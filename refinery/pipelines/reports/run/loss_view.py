@@ -69,8 +69,8 @@ def language_section(facts: Facts) -> Html | None:
         el("h2", "Languages and other classes of dropped documents"),
         el(
             "p",
-            "Stages before the one that notes a class do not know it. Duplicates are not counted here; the classes of "
-            "what deduplication kept are under “Content”.",
+            "Stages before the one that records a class do not know it. Duplicates are not counted here; the classes "
+            "of documents that deduplication kept are under “Content”.",
         ),
         el("div", tables, class_="charts"),
         id="dropped-classes",

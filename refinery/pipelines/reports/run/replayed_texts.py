@@ -1,6 +1,6 @@
 """Texts of dropped documents that no file has: each is read at its origin and judged again, on this machine.
 
-They go to a page that is no file of the corpus. Secrets are redacted in them, personal data as the recipe says.
+They go to a page that is not a file of the corpus. Secrets in them are redacted, personal data as the recipe says.
 """
 
 from collections.abc import Callable, Sequence

@@ -34,7 +34,7 @@ TITLES = {
     "cost": "Time and cost",
     "run": "Recipe",
 }
-QUOTES = "This page quotes texts that the recipe dropped. It is no part of the corpus. Read it before you pass it on."
+QUOTES = "This page quotes texts that the recipe dropped. It is not part of the corpus. Read it before you pass it on."
 # Tabs: anchor -> title, and the sections in it.
 TABS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "overview": ("Overview", ("attention", "funnel")),
@@ -113,10 +113,10 @@ def headline(facts: Facts) -> str:
         return "Nothing was read."
     read = stages[0]
     said = (
-        f"Of {read.entered:,} records read, {totals['documents']:,} documents stay "
-        f"({share(totals['documents'], read.entered)}): {show(totals['bytes'], 'bytes')} of text"
+        f"{totals['documents']:,} of {read.entered:,} records read are kept as documents "
+        f"({share(totals['documents'], read.entered)}), with {show(totals['bytes'], 'bytes')} of text"
     )
-    said += f", {show(totals['tokens'], 'tokens')}." if facts.manifest.has_tokens else "."
+    said += f" and {show(totals['tokens'], 'tokens')}." if facts.manifest.has_tokens else "."
     most = max(facts.of_texts, key=lambda stage: stage.entered_bytes - stage.kept_bytes, default=None)
     if most and most.entered_bytes > most.kept_bytes:
         lost = most.entered_bytes - most.kept_bytes
@@ -132,7 +132,7 @@ def _when(facts: Facts) -> Html | None:
     if facts.times is None:
         return None
     started, ended = facts.times
-    return el("p", f"Started {moment(started)}, ended {moment(ended)}: {seconds(ended - started)} by the clock.")
+    return el("p", f"Started {moment(started)}, ended {moment(ended)}, {seconds(ended - started)} by the clock.")
 
 
 def _totals(facts: Facts) -> Html:
@@ -162,7 +162,7 @@ def _attention(facts: Facts, there: list[str]) -> Html:
         "section",
         el("h2", "What deserves attention"),
         el("ul", lines, class_="findings") if lines else None,
-        el("p", "Nothing stands out by the rules of this page.") if not warnings else None,
+        el("p", "There are no warnings.") if not warnings else None,
         missing if facts.missing else None,
         id="attention",
     )

@@ -20,7 +20,7 @@ def sample_section(facts: Facts) -> Html | None:
         return None
     rejects = facts.rejects
     few = f"{rejects.files} of {rejects.of_files} files of rejects/" if rejects.files < rejects.of_files else "rejects/"
-    chosen = "among all that was dropped" if rejects.is_whole else f"from {few}"
+    chosen = "among all dropped documents" if rejects.is_whole else f"from {few}"
     decoded = ", decoded from their tokens" if facts.manifest.has_tokens else ""
     quoted = any(reject.excerpt for key in keys for reject in rejects.samples[key])
     hint = (
@@ -33,9 +33,9 @@ def sample_section(facts: Facts) -> Html | None:
         el("h2", "Documents to read"),
         el(
             "p",
-            f"Dropped: of each reason the documents with the smallest hashes {chosen}, with what was measured beside "
-            f"the threshold. Kept: the beginnings of documents, chosen by hash{decoded}. No text is shown of what was "
-            "dropped for secrets, personal data, harmful content or rights.",
+            f"Dropped documents: for each reason those with the smallest hashes {chosen}, with the measured value and "
+            f"the threshold. Kept documents: their beginnings, chosen by hash{decoded}. Texts that were dropped for "
+            "secrets, personal data, harmful content or rights are not shown.",
             prose(hint),
         ),
         el(

@@ -123,18 +123,18 @@ def _tests(facts: Facts) -> Html | None:
         numbers = (three_digits(test.statistic), count(test.degrees_of_freedom), three_digits(test.p_value))
         rows.append([test.category, count(test.documents), *numbers, verdict])
     unlike = [row for row in rows if row[-1] == "NOT alike"]
-    conclusion = "They differ by more than chance explains." if unlike else "Nothing speaks against it."
+    conclusion = "They differ by more than chance explains." if unlike else "There is no sign that they differ."
     return el(
         "div",
         el("h3", "Are the shards alike?"),
         el(
             "p",
             el("b", conclusion),
-            f" Pearson's chi-squared test over {shards.tested:,} of {shards.shards:,} shards, for each category: p is "
-            f"how often chance alone gives differences as large. Below {three_digits(limit)} (0.01 shared among the "
-            "tests) we call them unlike.",
+            f" Pearson's chi-squared test over {shards.tested:,} of {shards.shards:,} shards, for each category. p is "
+            f"how often chance gives differences as large. Below {three_digits(limit)} (0.01 divided by the number of "
+            "tests) the shards count as different.",
         ),
-        table(["do shards differ in", "documents", "χ²", "degrees of freedom", "p", "so they are"], rows),
+        table(["category", "documents", "χ²", "degrees of freedom", "p", "shards are"], rows),
     )
 
 
@@ -171,9 +171,9 @@ def cost_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
             f"hour{noted}",
             f", {dollars(total * 1e9 / tokens, facts.price)} per billion tokens" if tokens else None,
             ". Documents/s and speed are those of a core at work on the part. Idle cores, shuffles, starts and storage "
-            "are not in it: ",
+            "are not included; ",
             el("code", "refinery plan --from"),
-            " has them.",
+            " estimates them.",
         ),
         figure(chart, rows=()),
         table(["part", "core time", "share", "documents/s", "speed", "per million documents", "cost"], rows),
@@ -202,7 +202,7 @@ def dead_section(facts: Facts) -> Html | None:
     return el(
         "section",
         el("h2", "Dead letters"),
-        el("p", "Documents that could not be processed, with some of the places where they were read."),
+        el("p", "Documents that could not be processed, and some of the places where they were read."),
         table(["stage and error", "documents", "of those entered", "size", "places"], rows),
         id="dead",
     )

@@ -40,7 +40,7 @@ def settle_inputs(
         if len(different) > 1:
             raise InputChanged(
                 f"{printable(entry['path'])}: changed while the run read it: CRC-32C {' and '.join(different)}. "
-                "Finished waves hold what was read of it; choose another --output"
+                "Finished waves contain what was read; choose another --output"
             )
         crc32c = sums[0] if sums else ""
         settled.append({"source": entry["source"], "path": entry["path"], "size": entry["size"], "crc32c": crc32c})

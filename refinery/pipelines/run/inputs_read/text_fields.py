@@ -20,7 +20,7 @@ def settle_text_fields(
     recipe: Recipe, tasks: Sequence[ReadTask], store: Store, say: Callable[[str], None]
 ) -> tuple[Recipe, list[ReadTask], dict[str, str]]:
     """Recipe and tasks with the fields that were found, and these by source. store: the prefix, which says what the run
-    settled when it began. Raises as `choose_text_fields`."""
+    settled when it began. Raises what `choose_text_fields` raises."""
     known = settled_before(recipe, store)
     found = choose_text_fields(recipe.sources, tasks, recipe.limits, known)
     for source, field in found.items():
@@ -42,7 +42,7 @@ def with_found(recipe: Recipe, found: Mapping[str, str]) -> Recipe:
 def settled_before(recipe: Recipe, store: Store) -> dict[str, str]:
     """Source -> field, of the sources that name none, as the run at this prefix began with; {} where none began.
 
-    A field that the run's recipe named, and this one no longer names, is not among them: it is looked for anew.
+    A field that the run's recipe named, and this one no longer names, is not among them: it is looked for again.
     """
     if store.size(RUN) is None:
         return {}

@@ -1,1 +1,1 @@
-"""`refinery inspect`: the status of a run, and how it is told."""
+"""`refinery inspect`: the status of a run, and its form as text and JSON."""

@@ -134,7 +134,7 @@ class _Inspector:
         if self.store.size(MANIFEST) is not None:
             manifest = self._look(MANIFEST, lambda: Corpus(self.store).load().manifest)
             if manifest and run and manifest.fingerprint != run["fingerprint"]:
-                self.problems.append(f"{self.store.url(MANIFEST)} is of another run than {RUN}")
+                self.problems.append(f"{self.store.url(MANIFEST)} is of another run; {RUN} has another fingerprint")
         at_work = () if manifest is not None else tuple(self._look("at_work", self._at_work) or ())
         self.notes += [f"a command is at work here {lease.words()}" for lease in at_work]
         done, waves = self._phases(run.get("phases", {}), complete=manifest is not None)
@@ -169,7 +169,7 @@ class _Inspector:
             return None
         if found.lane != ADOPTED:
             return None
-        notes = ("adopted from another tool's files: there was no run, and where documents come from is not known",)
+        notes = ("adopted from another tool's files: there was no run, and the origin of documents is not known",)
         name, fingerprint = found.name, found.fingerprint
         return Inspection(self.prefix, self.work, "complete", name, fingerprint, manifest=found, notes=notes)
 
@@ -211,7 +211,9 @@ class _Inspector:
         if fingerprints and "clean" not in done and not complete:
             waves = self._look("clean", partial(self._waves, fingerprints["clean"])) or []
             if not waves and not self._claimed():
-                self.notes.append(f"nothing of this run in {self.work}; if it has another --work, give it here, too")
+                self.notes.append(
+                    f"there is nothing of this run in {self.work}; if it has another --work, give it here, too"
+                )
         return done, waves
 
     def _finished(self, name: str, fingerprint: str) -> "_Told | None":

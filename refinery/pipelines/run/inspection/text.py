@@ -85,7 +85,7 @@ def _lines(found: Inspection) -> Iterator[str]:
     for number, phase in enumerate(found.phases, 1):
         yield f"phase {number} of 3  {phase.name}: {describe(phase)}"
         for root in phase.waves_from:
-            yield f"              waves taken over from {root}"
+            yield f"              waves reused from {root}"
         for folder, count in phase.parts.items():
             size = human_bytes(count["bytes"])
             yield f"              {folder}/ {many(count['files'], 'file')}, {many(count['rows'], 'row')}, {size}"
@@ -110,14 +110,14 @@ def headline(found: Inspection) -> str:
     if found.state == "started":
         phase = next((phase for phase in found.phases if phase.state != "done"), None)
         if phase is None:
-            return "all phases are done, the manifest is not written yet"
+            return "all phases are done, but the manifest is not written yet"
         progress = "in progress" if phase.state == "in progress" else "not finished"
         return f"phase {PHASES.index(phase.name) + 1} of 3 is {progress}"
     return {
-        "empty": "nothing is there",
-        "foreign": "not a prefix of Refinery: neither _run.json nor manifest.json is there",
+        "empty": "the prefix is empty",
+        "foreign": "not a prefix of Refinery, because it has neither _run.json nor manifest.json",
         "damaged": "files are damaged",
-        "running": "a job was launched on Dataflow and its end is not recorded",
+        "running": "a job was launched on Dataflow, and its end is not recorded",
         "complete": "the corpus is complete",
     }[found.state]
 
@@ -127,7 +127,7 @@ def describe(phase: PhaseState) -> str:
     if phase.state == "in progress":
         total = "" if phase.waves_left is None else f" of {phase.waves + phase.waves_left}"
         return f"{phase.waves}{total} waves are done"
-    return phase.state + (f", taken over from {phase.root}" if phase.root else "")
+    return phase.state + (f", reused from {phase.root}" if phase.root else "")
 
 
 def _jobs(jobs: tuple[JobRecord, ...]) -> Iterator[str]:
@@ -167,11 +167,12 @@ def advice(found: Inspection) -> Iterator[str]:
         yield "next: choose another --output for a run"
     elif found.state == "damaged":
         yield "next: restore the files named above from a copy; or run the recipe with another --output, where"
-        yield f"      --reuse {found.work if work else found.prefix} takes over the undamaged phases"
+        yield f"      --reuse {found.work if work else found.prefix} reuses the undamaged phases"
     elif found.state == "complete":
         yield f"next: refinery verify {found.prefix}"
     else:
-        yield f"next: resume with the command that started it: refinery refine RECIPE … {place}"
+        yield f"next: refinery refine RECIPE … {place}"
+        yield "      (the command that started the run resumes it)"
         cleaned = any(phase.name == PHASES[0] and phase.state == "done" for phase in found.phases)
         if cleaned and (empty := empty_sources(found.funnel)):
             names = safe(", ".join(empty))

@@ -311,7 +311,7 @@ def test_other_commands(tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureF
     assert execute(["verify", prefix]) == 0
     assert "all checks passed" in capsys.readouterr().out
     assert execute(["inspect", prefix]) == 0
-    assert "where documents come from is not known" in capsys.readouterr().out
+    assert "the origin of documents is not known" in capsys.readouterr().out
     assert execute(["inspect", prefix, "--json"]) == 0
     assert execute(["trace", prefix, "--url", "https://example.org"]) == 2
     assert "was adopted from files without provenance" in capsys.readouterr().err

@@ -52,7 +52,7 @@ def test_without_the_extra_it_says_what_to_install(
     [
         (["a", "b", "c"], "3 runs given, one or two are allowed"),
         (["a", "--work", "w", "--work", "v"], "--work: given 2 times, once for each run is allowed"),
-        (["no-such-run"], "no-such-run: no run is there"),
+        (["no-such-run"], "no-such-run: there is no run"),
     ],
 )
 def test_what_it_refuses(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,12 +109,12 @@ def test_judgements_stay_outside_the_run(tmp_path: Path, monkeypatch: pytest.Mon
         tmp_path / "link" / "j.jsonl",
         tmp_path / "x" / ".." / "run" / "j",
     ):
-        with pytest.raises(ValueError, match="lies inside the run"):
+        with pytest.raises(ValueError, match="is inside the run"):
             Judgements(str(path), [str(run)])
     monkeypatch.chdir(run)
-    with pytest.raises(ValueError, match="lies inside the run"):
+    with pytest.raises(ValueError, match="is inside the run"):
         Judgements(DEFAULT, ["."])
-    with pytest.raises(ValueError, match="a file in a folder that is there"):
+    with pytest.raises(ValueError, match="a file in an existing folder"):
         Judgements(str(tmp_path / "no" / "j.jsonl"), [str(run)])
 
 

@@ -247,7 +247,8 @@ def test_documents_that_were_taken_down_are_not_shown(runs: Path, tmp_path: Path
     visitor = Visitor(browser_of(tmp_path / "j.jsonl", runs / "taken"))
     for query in ({"id": id_}, {"origin": row["origin"]}, {"url": h.GONE}):
         page = visitor.get("a/document", **query)
-        assert "It is not shown: its owner took it out." in page and "tail10" not in page, query
+        assert "It is not shown, because it was taken down or its owner opted out." in page, query
+        assert "tail10" not in page, query
         found = visitor.get("a/search", by=next(iter(query)), q=next(iter(query.values())))
         assert "1 more are not shown: taken down." in found
     assert "gone.example" not in visitor.get("a/documents", in_="kept")
@@ -355,7 +356,7 @@ def test_two_runs(runs: Path, tmp_path: Path, joined: int, monkeypatch: pytest.M
 def test_what_a_takedown_took_is_not_listed_among_differences(runs: Path, tmp_path: Path) -> None:
     visitor = Visitor(browser_of(tmp_path / "j.jsonl", runs / "first", runs / "taken"))
     page = visitor.get("differences")
-    assert "taken out by" in page and "gone.example" not in page
+    assert "removed by `refinery remove`" in page and "gone.example" not in page
 
 
 def test_a_run_in_progress(runs: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_text(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "removed as a duplicate: near-duplicate (near-duplicates)",
         "failed: BadJson (read)",
         "11  dropped by heuristics: gopher-too-few-words (11 of all)",
-        "kept by every rule that judges a document alone; so target: over-target",
+        "kept by every rule that judges single documents, so it was lost to target: over-target",
         "heuristics: dropped gopher-too-few-words                               0 → 11          +11",
         "published: text-bytes",
     ):

@@ -169,7 +169,7 @@ def test_the_same_documents_in_other_shards(runs: Path, tmp_path: Path) -> None:
     run(*told, "--set", "shards.target_bytes=4000")
     found = compare((str(runs / "b"), str(prefix)))
     assert not found.identical and not found.differ and found.documents is not None and not found.documents.moves
-    assert next(iter(text_lines(found))) == "The documents are the same, dealt to other shards."
+    assert next(iter(text_lines(found))) == "The documents are the same, but in other shards."
     assert [each.path for each in found.settings] == ["shards.target_bytes"]
 
 
@@ -245,7 +245,7 @@ def test_inputs_that_changed_are_not_replayed(runs: Path, tmp_path: Path) -> Non
         assert words in why and records + each.replays.judged == each.count.documents
         assert records == 7 or recipe  # the short texts of main.jsonl; those of the edited file can be read
         lines = "\n".join(text_lines(found))
-        assert f"{records}  unknown: not in the sample of rejects, and not to be read again: " in lines
+        assert f"{records}  unknown: not in the sample of rejects, and not readable again (" in lines
 
 
 # --- what a corpus may lack ------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def test_without_a_run_file_and_adopted(tmp_path: Path, runs: Path) -> None:
     found = compare((str(a), str(runs / "a")))
     assert found.documents is None and found.differ
     lines = list(text_lines(found))
-    assert lines[0] == "The tokens differ; their documents cannot be compared."
+    assert lines[0] == "The tokens differ; the documents cannot be compared."
     assert any("adopted" in line for line in lines) and as_plain(found)["documents"] is None
 
 
@@ -329,5 +329,5 @@ def test_damaged_files_are_errors_with_a_next_step(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"its columns are not those of the format: .*origin: string"):
         compare((str(a), str(b)))
     path.unlink()
-    with pytest.raises(FormatError, match="is not there"):
+    with pytest.raises(FormatError, match="does not exist"):
         compare((str(a), str(b)))

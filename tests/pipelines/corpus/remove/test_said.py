@@ -80,7 +80,7 @@ def test_requests_in_words(request_: str, words: str) -> None:
 def test_compare_says_how_they_are_related(versions: list[Path], tmp_path: Path) -> None:
     said = run("compare", versions[0], versions[1]).stdout
     assert "B is a later version of A: a takedown removed 4 documents" in said and "and reinstated 2 with" in said
-    assert "taken out by `refinery remove`: requested (takedown)" in said
+    assert "removed by `refinery remove`: requested (takedown)" in said
     said = run("compare", versions[2], versions[0], "--html", tmp_path / "page.html").stdout
     assert "A is a later version of B: 2 takedowns removed" in said
     assert "A is a later version of B" in (tmp_path / "page.html").read_text()

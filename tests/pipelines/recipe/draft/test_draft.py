@@ -201,7 +201,7 @@ def test_a_file_that_takes_too_long_is_given_up(here: Path, monkeypatch: pytest.
     put(a_dot_jsonl=TEXTS)
     monkeypatch.setattr(survey, "SECONDS", 0.2)
     monkeypatch.setattr(survey, "_read", forever)
-    with pytest.raises(ValueError, match=r"a\.jsonl: not looked into for more than 0\.2 seconds"):
+    with pytest.raises(ValueError, match=r"a\.jsonl: was not read within 0\.2 seconds"):
         draft_recipe(["a.jsonl"], "recipe.yaml")
 
 
@@ -225,7 +225,7 @@ def test_a_walk_is_bounded(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(**{f"d__{number}_dot_jsonl": TEXTS for number in range(9)})
     draft, sources = drafted("d")
     assert len(sources) == 1
-    assert any("names: the first were looked at" in problem for problem in draft.problems)
+    assert any("names; only the first were read" in problem for problem in draft.problems)
 
 
 def test_records_of_source_code_have_their_lane(here: Path) -> None:
@@ -270,7 +270,7 @@ def test_the_command_writes_once_and_says_what_to_run(here: Path, capsys: pytest
     assert "refinery doctor 'r e.yaml' --output out/it-s-mine\n" in said.out
     assert said.out.index("refinery train-tokenizer") < said.out.index("refinery doctor")  # which wants the tokenizer
     assert "refinery refine 'r e.yaml' --output out/it-s-mine\n" in said.out
-    assert "looking into my texts/a.jsonl (1 of 1)" in said.err
+    assert "reading my texts/a.jsonl (1 of 1)" in said.err
     written = Path("r e.yaml").read_bytes()
     assert load_recipe("r e.yaml").name == "it's: mine"
     assert execute(["init", "my texts", "--output", "r e.yaml"]) == 2

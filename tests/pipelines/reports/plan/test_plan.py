@@ -25,7 +25,7 @@ def test_without_arguments_it_prints_the_reference_case() -> None:
         "14.3 T tokens",
     ):
         assert f" {figure}  " in text, figure
-    assert "232 TB more raw text is needed" in text
+    assert "232 TB more raw data is needed" in text
     assert "not verified" in text
 
 

@@ -52,7 +52,7 @@ def test_the_numbers_are_those_of_the_run() -> None:
     assert "language drops 480 of 980 documents (49.0 %)" in said.replace(" .", ".")
     assert "its language is not in languages" in said  # the words of the reason's declaration
     assert "9 s of work on one core" in said and "$0.05 per core hour" in said
-    assert "Nothing speaks against it." in said
+    assert "There is no sign that they differ." in said
 
 
 def test_what_was_lost_is_shown_by_source_class_and_score() -> None:

@@ -55,7 +55,7 @@ PUBLISHED = ("manifest.json", "work/shards.json", "work/shards/report.json")
 DEDUP = ("work/dedup.json", "work/dedup/report.json")
 STEPS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "complete": ((), "complete", "the corpus is complete"),
-    "manifest to be written": (PUBLISHED[:1], "started", "all phases are done, the manifest is not written yet"),
+    "manifest to be written": (PUBLISHED[:1], "started", "all phases are done, but the manifest is not written yet"),
     "shards": (PUBLISHED, "started", "phase 3 of 3 is not finished"),
     "dedup": ((*PUBLISHED, *DEDUP), "started", "phase 2 of 3 is not finished"),
     "a wave is missing": (
@@ -143,7 +143,7 @@ def test_nothing_and_what_is_not_ours(tmp_path: Path, capsys: pytest.CaptureFixt
         assert inspect(str(tmp_path / name)).state == state
         assert execute(["inspect", str(tmp_path / name)]) == 2
         assert (
-            f"{tmp_path / name}: {'nothing is there' if state == 'empty' else 'not a prefix'}"
+            f"{tmp_path / name}: {'the prefix is empty' if state == 'empty' else 'not a prefix'}"
             in capsys.readouterr().out
         )
     for wrong in (["inspect", "ftp://x"], ["inspect", str(tmp_path), "--no_auth"], ["inspect", ""]):
@@ -163,7 +163,7 @@ def test_work_elsewhere_discarded_or_taken_over(run: Path, tmp_path: Path) -> No
     pointer = {key: clean[key] for key in ("schema_version", "kind", "phase", "fingerprint")}
     (run / "work" / "clean.json").write_bytes(seal(pointer | {"reused_from": str(tmp_path / "parts")}))
     found = inspect(str(run))
-    assert f"clean: done, taken over from {tmp_path / 'parts'}" in words(found)
+    assert f"clean: done, reused from {tmp_path / 'parts'}" in words(found)
     assert [phase.state for phase in found.phases] == ["done", "to do", "to do"]
     found = inspect(str(run), str(tmp_path / "nowhere"))
     assert found.state == "started" and "if it has another --work, give it here, too" in words(found)

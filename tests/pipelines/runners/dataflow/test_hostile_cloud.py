@@ -142,7 +142,7 @@ def test_a_report_of_another_run_is_never_taken_over(
     """The prefix was emptied for a new run while a job of the old one still ran, and wrote its report at its end."""
     change(run / "work" / name, lambda report: report.update(fingerprint="0" * 64))
     assert execute([str(word) for word in command(small, run)]) == 1
-    assert f"{name} is of another run; it does not belong here: remove it" in capsys.readouterr().err
+    assert f"{name} is of another run and does not belong here; remove it" in capsys.readouterr().err
     assert not (run / "manifest.json").exists()
 
 

@@ -43,7 +43,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            raise RuntimeError(f"{scope['type']}: this server answers HTTP alone")
+            raise RuntimeError(f"{scope['type']}: this server answers only HTTP")
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -60,20 +60,20 @@ class Guard:
 
 
 def refused(scope: Scope, session: Session) -> tuple[int, str] | None:
-    """(status, why) for a request that is none of this session's; None for one that is."""
+    """(status, why) for a request that does not belong to this session; None for one that does."""
     if scope["method"] not in METHODS:
         return 405, "GET and POST are allowed"
     if headers(scope, "host") != [session.host]:
-        return 421, f"this server is {session.origin} alone"
+        return 421, f"this server answers only as {session.origin}"
     if not from_here(scope, session):
         return 403, "the request comes from another site"
     if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > MOST_TARGET:
         return 414, f"an address of more than {MOST_TARGET:,} bytes"
     if scope["method"] == "POST" and not is_small(scope):
-        return 413, f"a form has up to {MOST_BODY:,} bytes, and says how many"
+        return 413, f"a form may have up to {MOST_BODY:,} bytes and must state its length"
     opens = scope["method"] == "GET" and scope["path"] == f"{session.base}/{OPEN}"
     if not opens and not session.knows("; ".join(headers(scope, "cookie"))):
-        return 403, "open the address that `refinery browse` printed; it works once, start it again for another one"
+        return 403, "open the address that `refinery browse` printed; it works once, start it again for a new one"
     return None
 
 

@@ -20,7 +20,7 @@ class Session:
     """The secrets of one server. port: where it listens.
 
     base: the path below which everything is, "/…", itself a secret: a browser sends a cookie to every port of
-    127.0.0.1, but only below the cookie's path, so that no other server on this machine gets it.
+    127.0.0.1, but only below the cookie's path, so no other server on this machine gets it.
     """
 
     port: int

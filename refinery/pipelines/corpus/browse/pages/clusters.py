@@ -17,8 +17,8 @@ def clusters_page(visit: Visit) -> str:
 
 
 def cluster_page(visit: Visit) -> str:
-    """One cluster. query: `id` of the kept document, `removed`: origin of the one that is compared with it. Raises
-    ValueError, Busy."""
+    """One cluster. query: `id` is the kept document's, `removed` the origin of the one that is compared with it.
+    Raises ValueError, Busy."""
     frame, opened, query = visit.frame, visit.opened, visit.query
     cluster = cluster_of(opened, query.get("id", ""), Deadline())
     chosen = next((each for each in cluster.members if each.doc.origin == query.get("removed")), None)
@@ -35,7 +35,7 @@ def cluster_page(visit: Visit) -> str:
 
 def _kept(frame: Frame, cluster: Cluster) -> Html:
     if cluster.kept is None:
-        return note("It is not in the corpus: a later stage dropped it, it was taken down, or it was removed itself.")
+        return note("It is not in the corpus: a later stage dropped it, it was taken down, or it was itself removed.")
     doc = cluster.kept.doc
     return note(frame.document(doc), f", source {doc.source}, stands for {cluster.kept.copies:,} documents")
 
@@ -46,7 +46,7 @@ def _members(frame: Frame, cluster: Cluster, chosen: Member | None) -> Html:
         query = {"id": cluster.id, "removed": each.doc.origin}
         compared = "compared below" if each == chosen else frame.link("compare", "cluster", **query)
         rows.append([frame.document(each.doc), each.doc.source, each.reason, f"{each.similarity:.3f}", compared])
-    read = f"{cluster.files:,} of {cluster.of_files:,} files of removals/ were looked through."
+    read = f"{cluster.files:,} of {cluster.of_files:,} files of removals/ were searched."
     return section(
         "Removed in its favour",
         note(read, " There are more." if cluster.more else None),

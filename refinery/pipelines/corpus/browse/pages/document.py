@@ -32,7 +32,7 @@ from refinery.transforms.core.measured_rules import Reading
 
 LISTED = 20  # documents of one query
 
-NOT_SHOWN = "It is not shown: its owner took it out."
+NOT_SHOWN = "It is not shown, because it was taken down or its owner opted out."
 
 
 def named_query(query: Mapping[str, str]) -> tuple[Query, str]:
@@ -126,8 +126,8 @@ def _why(frame: Frame, answer: Answer, judged: Judged) -> list[object]:
     elif last is not None:
         said.append(
             note(
-                "Judged again, every stage for single documents keeps it. Duplicates, lines that others have, and "
-                "targets of sources need the other documents."
+                "Judged again, every stage for single documents keeps it. Duplicates, shared lines and targets of "
+                "sources depend on other documents, so they were not decided again."
             )
         )
     if judged.withheld:

@@ -73,7 +73,7 @@ class Frame:
 def link(text: object, address: str, **attributes: object) -> Html:
     """A link within this server. Raises ValueError for any other address."""
     if not address.startswith("/") or address.startswith("//") or "\\" in address:
-        raise ValueError(f"{address!r:.80}: pages link to pages of this server alone")
+        raise ValueError(f"{address!r:.80}: only links to pages of this server are allowed")
     extra = "".join(f' {name.rstrip("_").replace("_", "-")}="{escape(str(v))}"' for name, v in attributes.items())
     return Html(f'<a href="{escape(address)}"{extra}>{join([text])}</a>')
 

@@ -21,8 +21,8 @@ def hosts_page(visit: Visit) -> str:
         frame,
         "Hosts",
         note(
-            "The hosts with most documents, at most 100 of each point, as the run counted them. "
-            "A dash: not among these."
+            "The hosts with the most documents, at most 100 for each point, as the run counted them. "
+            "A dash means that the host is not among them."
         ),
         section("Before and after", _facts(before, after), _table(frame, before, after)),
     )

@@ -31,7 +31,11 @@ def judgements_page(frame: Frame, judgements: Judgements) -> str:
     return page(
         frame,
         "Judgements",
-        note("They are kept in ", el("bdi", el("code", str(judgements.path))), ", a line each; the last one counts."),
+        note(
+            "They are kept in ",
+            el("bdi", el("code", str(judgements.path))),
+            ", one a line; the last one of each document counts.",
+        ),
         note(link("Export as JSONL", frame.href("judgements.jsonl"), download="judgements.jsonl")) if rows else None,
         section(
             "So far",

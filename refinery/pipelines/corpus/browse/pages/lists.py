@@ -51,7 +51,7 @@ def documents_page(visit: Visit) -> str:
     said = f"{len(found.rows)} documents, from {found.looked:,} of {found.files:,} {FILES[asked.kind]}"
     given = {name: getattr(asked, name) for name in names}
     onward = frame.here("documents", in_=asked.kind, from_=found.next, **given)
-    stopped = "" if found.next is None else "; the time for a page was up" if len(found.rows) < 50 else ""
+    stopped = "" if found.next is None else "; the time limit for a page was reached" if len(found.rows) < 50 else ""
     return page(
         frame,
         f"Documents {WORDS[asked.kind]}{f' ({asked.reason})' if asked.reason else ''}",

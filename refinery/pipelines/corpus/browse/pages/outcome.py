@@ -29,7 +29,7 @@ def outcome_of(answer: Answer | End) -> str:
     if isinstance(answer, Dead):
         return f"failed in {answer.stage}: {answer.error}"
     if isinstance(answer, Passed):
-        return "dropped after deduplication; by which rule is not listed"
+        return "dropped after deduplication; the rule is not listed"
     if isinstance(answer, Elsewhere):
         return f"kept in the corpus {answer.prefix}"
     if isinstance(answer, Replayed):

@@ -102,7 +102,7 @@ def _found(frame: Frame, opened: Opened, text: str, by: str, number: int) -> Htm
         matches = search_words(opened, text, number)
         drawn = f"drawn by hash from {matches.documents:,} kept ones"
         said = f"{len(matches.kept):,} of {matches.sample:,} documents, {drawn}."
-        hint = " Search for an exact passage to look beyond the sample."
+        hint = " Search for an exact passage to search beyond the sample."
         rows = _table(frame, matches.kept) if matches.kept else note("None of them has all of these words.")
         return section("Found in a sample", note(said, hint), rows)
     found: Found = find_passage(opened, text) if by == "passage" else find(opened, Query(by, text))
@@ -126,5 +126,5 @@ def _table(frame: Frame, answers: Sequence[Answer]) -> Html:
         doc = doc_of(answer)
         rows.append([frame.document(doc), shortened(doc.source), el("bdi", outcome_of(answer))])
     if not rows:
-        return note("Nothing was found. It was never read, or what lost it is listed nowhere.")
+        return note("Nothing was found. Either it was never read, or its loss is not listed anywhere.")
     return words(["document", "source", "what became of it"], rows)

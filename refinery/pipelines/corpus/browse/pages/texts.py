@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from refinery.pipelines.reports.pages.markup import Html, el
 
-NOT_ALIGNED = "They differ too much to be aligned: words that the other lacks are marked."
+NOT_ALIGNED = "The texts differ too much to be aligned, so words that the other lacks are marked."
 Marked = Sequence[tuple[bool, str]]  # whether the other text lacks it, piece
 
 

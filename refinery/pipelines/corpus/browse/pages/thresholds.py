@@ -26,7 +26,7 @@ def thresholds_page(visit: Visit) -> str:
         frame,
         "Thresholds",
         note("Rules whose thresholds are numbers. Choose one to see what another threshold would change in a sample."),
-        section("Rules", table(["rule", "reason", "allowed"], rows) if rows else note("The run has none.")),
+        section("Rules", table(["rule", "reason", "allowed"], rows) if rows else note("The run has no such rules.")),
     )
 
 
@@ -122,7 +122,7 @@ def _result(frame: Frame, found: WhatIf) -> Html:
     ]
     still = f" {len(found.still):,} more would be lost to another rule." if found.still else ""
     unread = f" {found.unread:,} records could not be read, or not in time." if found.unread else ""
-    cut = "" if found.complete else " The time was up before all were judged."
+    cut = "" if found.complete else " The time limit was reached before all were judged."
     return section(
         f"With {number(found.to)}",
         note(said, still),

@@ -57,8 +57,8 @@ class Pair:
 
 
 def cluster_of(opened: Opened, id_: str, deadline: Deadline) -> Cluster:
-    """The cluster of a kept document. Raises ValueError for what is no id. Cost: the column of kept ids of every file
-    of removals/, up to the deadline: members are in the files of their own ids."""
+    """The cluster of a kept document. Raises ValueError if `id_` is not an id. Cost: reads the column of kept ids of
+    every file of removals/, up to the deadline, because members are in the files of their own ids."""
     answers = find(opened, Query("id", id_)).answers
     kept = next((each for each in answers if isinstance(each, Kept)), None)
     wanted = pa.scalar(bytes.fromhex(Query("id", id_).value), pa.binary(ID_BYTES))
@@ -86,8 +86,8 @@ def member_of(row: dict[str, Any]) -> Member:
 
 
 def compare_pair(run: LookedAt, opened: Opened, kept: Kept, member: Member) -> Pair:
-    """The texts of both. The removed one's record is read again, so that its text is the one that a later stage lost,
-    or that would have been published. Raises as `Texts`."""
+    """The texts of both. The removed one's record is read again; its text is the one that a later stage dropped, or
+    that would have been published. Raises what `Texts` raises."""
     with run.judging():
         lost = opened.texts.lost(member.doc)
     if not lost.text:

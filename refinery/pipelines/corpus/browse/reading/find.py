@@ -39,9 +39,9 @@ class Found:
 
 
 def find(opened: Opened, query: Query, source: str = "", origin: str = "") -> Found:
-    """The documents of an address, id, origin or token. source, origin: only those of it, if there are any. Raises as
-    `trace`. Cost: that of `trace`; cleaned documents are looked through only below `looked_at.MOST_PARTS`. In a large
-    corpus without an index nothing is known of an origin but that its record may be read again."""
+    """The documents of an address, id, origin or token. source, origin: only documents of these, if given. Raises what
+    `trace` raises. Cost: that of `trace`; cleaned documents are searched only below `looked_at.MOST_PARTS`. In a
+    large corpus without an index, nothing is known about an origin except that its record may be read again."""
     if query.field == "origin" and not has_index(opened.corpus):
         return _shown(opened, [Replayed(Doc(origin=query.value, source=source))])
     answers = [answer for _, answer in trace(opened.corpus.root, [query], opened.work, corpus=opened.corpus).answers]

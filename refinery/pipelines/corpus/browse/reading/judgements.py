@@ -46,7 +46,7 @@ class Judgement:
 
 
 class Judgements:
-    """The file of judgements at `path`. Made when the first one comes, for its owner alone; lines are only added."""
+    """The file of judgements at `path`. Created with the first one, for its owner only; lines are only added."""
 
     def __init__(self, path: str, prefixes: Sequence[str]) -> None:
         self.path = Path(path)
@@ -55,11 +55,11 @@ class Judgements:
         for prefix in prefixes:
             if "://" not in prefix and here.is_relative_to(Path(prefix).resolve()):
                 raise ValueError(
-                    f"--judgements {path}: lies inside the run {prefix}, which holds nothing but what it wrote; "
+                    f"--judgements {path}: is inside the run {prefix}, which holds nothing but what it wrote; "
                     "name a file elsewhere"
                 )
         if not here.parent.is_dir() or here.is_dir():
-            raise ValueError(f"--judgements {path}: a file in a folder that is there is allowed")
+            raise ValueError(f"--judgements {path}: the folder does not exist; a file in an existing folder is allowed")
 
     def add(self, judgement: Judgement) -> None:
         """Write a line, whole or not at all. Raises OSError, and ValueError where the file is full."""
@@ -71,7 +71,7 @@ class Judgements:
             handle = os.open(self.path, flags, 0o600)
             try:
                 if os.fstat(handle).st_size + len(line) > MOST_BYTES:
-                    raise ValueError(f"{self.path}: holds {MOST_BYTES:,} bytes; move it away to go on")
+                    raise ValueError(f"{self.path}: holds {MOST_BYTES:,} bytes; move it away to continue")
                 os.write(handle, line)
                 os.fsync(handle)
             finally:

@@ -80,7 +80,7 @@ class Asked:
             raise ValueError("a rule is over columns that only kept documents have; look among the kept ones")
 
     def take(self, batch: pa.RecordBatch) -> Any:
-        """Which rows of a batch are asked for, but for the rule. bool [rows]"""
+        """Which rows of a batch match everything except the rule. bool [rows]"""
         mask = np.ones(batch.num_rows, np.bool_)
         names = batch.schema.names
         why = REASONS.get(self.kind, "")

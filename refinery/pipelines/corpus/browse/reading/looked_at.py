@@ -103,7 +103,7 @@ class LookedAt:
         if opened is None:
             raise NotFinished(f"{self.prefix}: the run is not finished: there are no documents to look at yet")
         if opened.corpus.is_adopted:
-            raise ValueError(f"{self.prefix} was adopted from files without provenance: nothing of it can be found")
+            raise ValueError(f"{self.prefix} was adopted from files without provenance, so nothing in it can be found")
         return opened
 
     @property

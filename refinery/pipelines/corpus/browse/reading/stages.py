@@ -57,10 +57,10 @@ class Judged:
 def judge_document(run: LookedAt, opened: Opened, doc: Doc, kept: Kept | None) -> Judged:
     """The document at its origin, judged again. kept: where it is in the corpus, whose text and tokens are shown too.
     Raises Busy; OSError and ValueError for a corpus that cannot be read. Cost: that of a replay."""
-    judged = Judged(doc, problem="nobody knows where its record is")
+    judged = Judged(doc, problem="the place of its record is not known")
     if taken_down(opened.corpus, [doc]):
         judged = Judged(
-            doc, withheld="" if kept else "it was taken down", problem="of its record a document was taken down"
+            doc, withheld="" if kept else "it was taken down", problem="a document of its record was taken down"
         )
     elif doc.origin:
         with run.judging():

@@ -16,7 +16,7 @@ from refinery.pipelines.corpus.trace.answers import Dead, Doc, Kept, Passed, Que
 JOINED = 200_000  # documents of both, up to which all are joined: seconds
 SHOWN = 100  # documents of one fate that are listed
 SECONDS = 12.0  # that a sample may take
-GONE = "taken out by `refinery remove`"
+GONE = "removed by `refinery remove`"
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class TwoRuns:
 
 
 def two_runs(a: LookedAt, b: LookedAt, number: int) -> TwoRuns:
-    """Compare them, once for each pair of versions. number: of documents of each run that are looked at where both are
-    too large to be joined. Raises as `compare` and `trace`."""
+    """Compare them, once for each pair of versions. number: documents of each run that are looked at if both are too
+    large to be joined. Raises what `compare` and `trace` raise."""
     with a.judging():
         first, second = a.finished, b.finished
         key = "two runs", second.corpus.sha256, number

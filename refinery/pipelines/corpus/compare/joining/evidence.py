@@ -144,7 +144,7 @@ def _numbers(
 
 def _rows(table: pa.Table, shared: Shared, side: Side, what: str) -> Rows:
     if "origin" not in table.column_names:
-        raise FormatError(f"{what}: no column origin, it is expected; see `refinery verify`")
+        raise FormatError(f"{what}: the column origin is missing; see `refinery verify`")
     rows = np.zeros(table.num_rows, DTYPE)
     rows["origin"], _ = shared.keys(table["origin"], side)
     return rows

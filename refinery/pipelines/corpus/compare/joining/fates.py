@@ -46,7 +46,7 @@ MEANINGS = {
     Kind.CHANGED: "same page, another text",
     Kind.SPLIT: "same page, split into other documents",
     Kind.SAME_TEXT_ELSEWHERE: "same page, now with a text that both have from another page",
-    Kind.TAKEN_DOWN: "taken out by `refinery remove`",
+    Kind.TAKEN_DOWN: "removed by `refinery remove`",
     Kind.REMOVED: "removed as a duplicate",
     Kind.DROPPED: "dropped",
     Kind.DEAD: "failed",

@@ -24,8 +24,8 @@ SHOWN = ("url", "source", "origin")
 
 @dataclass(frozen=True)
 class Listed:
-    """A document as one side has it. shard and row: where its provenance is; the tokens are the shard's document of
-    that number."""
+    """A document of one side. shard and row: where its provenance is; its tokens are the shard's document of that
+    number."""
 
     id: str
     url: str
@@ -41,8 +41,8 @@ class Listed:
 
 @dataclass(frozen=True)
 class Entry:
-    """A document of a group: as A has it and as B has it, None where one lacks it. other: the id that its fate names
-    (the document kept instead), "" for none."""
+    """A document of a group in A and in B, None for the side that lacks it. other: the id that its fate names (the
+    document kept instead), "" for none."""
 
     a: Listed | None
     b: Listed | None
@@ -125,8 +125,8 @@ WAITING = np.dtype([*((name, ROW[name]) for name in COPIED), ("other", "S16"), (
 
 
 class DocumentFile:
-    """Every document that the corpora do not share, as a Parquet file: rows wait on disk by shard, so that each shard's
-    provenance is read once, and come in the order of A's shards, then B's."""
+    """Every document that the corpora do not share, as a Parquet file. Rows wait on disk by shard, so each shard's
+    provenance is read once; they come in the order of A's shards, then B's."""
 
     def __init__(self, folder: Path, sides: Mapping[str, Side]) -> None:
         folder.mkdir()

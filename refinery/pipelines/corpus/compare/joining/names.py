@@ -1,4 +1,4 @@
-"""Strings of both corpora as numbers, so that rows are of one size and equal strings are equal numbers."""
+"""Strings of both corpora as numbers: all rows have one size, and equal strings are equal numbers."""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar

@@ -42,8 +42,8 @@ class Count:
 
 @dataclass
 class Overlap:
-    """Counts, and of each group the `shown` documents with the least ids: ids are hashes, so that is a fair sample, and
-    the same one every time.
+    """Counts, and the `shown` documents with the least ids of each group. Ids are hashes, which makes this a fair
+    sample, and the same one every time.
 
     places: by side, number of split and domain of each shard. counts: (group, side, source) -> of the documents that
     this side has of it. moves: (which, before, after) -> documents, of "split and domain" and "source".

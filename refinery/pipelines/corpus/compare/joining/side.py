@@ -44,7 +44,7 @@ class Side:
 
     @property
     def adopted(self) -> bool:
-        """Whether another tool wrote its tokens, so that there is no provenance."""
+        """Whether another tool wrote its tokens; it then has no provenance."""
         return self.corpus.is_adopted
 
     @property
@@ -94,7 +94,8 @@ def open_side(label: str, prefix: str, work: str = "") -> Side:
     side = Side(label, prefix, Corpus(prefix), {}, None)
     if side.adopted:
         side.notes.append(
-            f"{label} was adopted from files of another tool: no provenance, no funnel; its documents are not compared"
+            f"{label} was adopted from files of another tool and has no provenance and no funnel; its documents are "
+            "not compared"
         )
         return side
     try:
@@ -111,8 +112,8 @@ def open_side(label: str, prefix: str, work: str = "") -> Side:
     side.phases = (clean, dedup) if clean and dedup else None
     if side.phases is None:
         side.notes.append(
-            f"the work files of {label} are not in {place}: whether a document that it lost passed its cleaning is not "
-            f"known; --work-{label.lower()} names another place"
+            f"the work files of {label} are not in {place}, so it is not known whether a document that it lost passed "
+            f"its cleaning; --work-{label.lower()} names another place"
         )
     return side
 

@@ -69,4 +69,4 @@ def _opened(place: Place, schema: pa.Schema | None = None) -> Iterator[GuardedFi
         with guarded_parquet(store.open(path), store.url(path), schema) as file:
             yield file
     except FileNotFoundError:
-        raise FormatError(f"{store.url(path)}: is not there; `refinery verify` says what else is missing") from None
+        raise FormatError(f"{store.url(path)}: does not exist; `refinery verify` says what else is missing") from None

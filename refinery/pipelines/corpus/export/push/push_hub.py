@@ -96,7 +96,7 @@ def _files_before(api: Any, name: str) -> list[str] | None:
     """Paths that earlier pushes put into a repository; None where there is none. Raises ValueError for another's."""
     if not api.repo_exists(name, repo_type="dataset"):
         return None
-    refusal = f"{name} is there, and was not made by --push: choose another name; nothing in it was changed"
+    refusal = f"{name} exists already and was not made by --push; choose another name (nothing was changed in it)"
     if not api.file_exists(name, MARKER, repo_type="dataset"):
         raise ValueError(refusal)
     with TemporaryDirectory(prefix="refinery-push-") as scratch:

@@ -97,7 +97,7 @@ def test_the_same_again_sends_no_large_file_twice_and_removes_what_is_gone(hub: 
 def test_a_repository_of_somebody_else_stays_as_it_is(hub: FakeHub, prefix: Path, files: dict[str, bytes]) -> None:
     hub.put(NAME, commit(7), files)
     store = open_store(str(prefix))
-    with pytest.raises(ValueError, match="was not made by --push: choose another name"):
+    with pytest.raises(ValueError, match="was not made by --push; choose another name"):
         push_to_hub(store, files_of_corpus(store), NAME, False, print)
     assert held(hub) == files
     assert hub.commits == []
