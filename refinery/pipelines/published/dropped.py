@@ -105,18 +105,27 @@ class DroppedFile(_Model):
 
 
 def build_dropped(reports: Mapping[str, Mapping[str, Any]]) -> DroppedFile:
-    """From the phases' reports, by name. Pure: the same reports give the same file."""
+    """From the phases' reports, by name. Pure: the same reports give the same file. Of very many reasons each has fewer
+    examples, so that the file is below MAX_BYTES and can be read again."""
     total = Dropped()
     phases = tuple(phase for phase in PHASES if KIND in reports[phase])
     for phase in phases:
         total.merge(unpack_dropped(reports[phase][KIND]))
+    for examples in (EXAMPLES, EXAMPLES // 4, 1):
+        found = _built(total, phases, examples)
+        if len(dump_dropped(found)) <= MAX_BYTES:
+            return found
+    return _built(total, phases, 0)
+
+
+def _built(total: Dropped, phases: tuple[Phase, ...], examples: int) -> DroppedFile:
     return DroppedFile(
         phases=phases,
         reasons=tuple(
             DroppedReason(
                 stage=stage,
                 reason=reason,
-                documents=tuple(_document(number, row) for number, row in sorted(rows.items())),
+                documents=tuple(_document(number, row) for number, row in sorted(rows.items())[:examples]),
             )
             for (stage, reason), rows in sorted(total.examples.items())
         ),
@@ -135,7 +144,7 @@ def build_dropped(reports: Mapping[str, Mapping[str, Any]]) -> DroppedFile:
 
 def _document(number: int, row: list[Any]) -> DroppedDocument:
     source, url, origin, size, found, values = row
-    measured = tuple(Measured(name=name[:200], value=value, limit=limit) for name, value, limit in values)
+    measured = tuple(Measured(name=name, value=value, limit=limit) for name, value, limit in values)
     return DroppedDocument(
         hash=f"{number:016x}", source=source, url=url, origin=origin, size=size, found=found, values=measured
     )
