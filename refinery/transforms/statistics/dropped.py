@@ -73,7 +73,7 @@ class Example:
 
 
 def fit(values: Iterable[Value]) -> tuple[Value, ...]:
-    """What was measured, as it is published: bounded and rounded. A stage may be a user's own, which states anything."""
+    """What was measured, as it is published: bounded and rounded. A user's own stage may state anything."""
     return tuple(
         (fit_name(name), _fit_value(value), fit_number(limit)) for name, value, limit in islice(values, MOST_VALUES)
     )

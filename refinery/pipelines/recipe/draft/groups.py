@@ -117,7 +117,8 @@ def ending_of(path: str) -> str:
 
 def paths_of(group: Group, every: Sequence[Found] | None) -> list[str]:
     """`paths` that mean the files of a group. every: all files that were listed beside them, which a pattern must not
-    mean, too; None: not known, each file is named. Raises ValueError where more files than MOST_PATHS would have to be named one by one."""
+    mean, too; None: not known, each file is named. Raises ValueError where more files than MOST_PATHS would have to be
+    named one by one."""
     if group.all_of_it:
         return [group.argument]
     names = [file.path for file in group.files]

@@ -335,6 +335,18 @@ def test_a_judgement_is_a_line_to_tune_on(runs: Path, tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) == 2
 
 
+def test_a_document_that_was_taken_down_since_is_in_no_list_of_judgements(runs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    visitor = Visitor(browser_of(path, runs / "first"))
+    for url in (h.GONE, h.KEPT):
+        form = {"url": url, "verdict": "right", "csrf": visitor.session.csrf}
+        assert visitor.post("a/judge", form) == 303
+    assert h.GONE in visitor.get("judgements") and h.GONE in visitor.get("judgements.jsonl")
+    after = Visitor(browser_of(path, runs / "taken"))
+    for page in ("judgements", "judgements.jsonl"):
+        assert h.GONE not in after.get(page) and h.KEPT in after.get(page)
+
+
 # --- two runs, and runs in progress ---------------------------------------------------------------------------------
 
 
