@@ -27,7 +27,8 @@ PHASES: tuple[Phase, ...] = (
     "shards",
 )  # that record what they dropped; the removals are with phase 3
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Whole = Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
 Name = Annotated[str, Field(max_length=200)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -40,7 +41,7 @@ class Measured(_Model):
     """What decided. value: a number, or a word. limit: the threshold beside it; null where there is none."""
 
     name: Name
-    value: Finite | int | Name
+    value: Finite | Whole | Name
     limit: Finite | None
 
 

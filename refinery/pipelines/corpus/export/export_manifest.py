@@ -66,3 +66,8 @@ def file_entries(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """What an export's manifest says of each of its files."""
     parts = [part for name in ("shards", "leftover", "provenance") for part in manifest.get(name, [])]
     return [*manifest["files"], *(part["file"] for part in parts)]
+
+
+def listed_files(manifest: Mapping[str, Any]) -> list[str]:
+    """Paths of these files."""
+    return [str(entry["path"]) for entry in file_entries(manifest)]
