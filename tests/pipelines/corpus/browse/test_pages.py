@@ -300,7 +300,7 @@ def test_a_moved_threshold(visitor: Visitor, runs: Path) -> None:
     looser = visitor.get("a/threshold", **named, to=1)
     assert "1 of 1 dropped ones would be kept" in looser and h.SHORT in looser
     assert "0 of" in visitor.get("a/threshold", **named, to=h.LOOSE)
-    for wrong in ("-1", "nan", "1e300", "many", "inf"):
+    for wrong in ("-1", "nan", "1e300", "many", "inf", "1e999", "٣", "1_000", "--1"):
         visitor.get("a/threshold", 422, **named, to=wrong)
     visitor.get("a/threshold", 422, stage="heuristics", reason="no", key="gopher.min_words")
 
