@@ -134,11 +134,14 @@ class FakeHub:
         return {**wanted, **({} if is_there else {"actions": {"upload": {"href": f"{self.url}/lfs/{wanted['oid']}"}}})}
 
     def commit(self, name: str, request: Request) -> Answer:
-        files = dict(self.files[name, self.branches[name, "main"]])
+        head = self.branches[name, "main"]
+        files = dict(self.files[name, head])
         for line in request.body.splitlines():
             entry = json.loads(line)
             value = entry["value"]
             if entry["key"] == "header":
+                if value.get("parentCommit", head) != head:
+                    return answer({"error": "A commit has happened since"}, 412)
                 self.commits.append(value["summary"])
             elif entry["key"] == "deletedFile":
                 del files[value["path"]]

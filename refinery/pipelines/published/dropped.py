@@ -27,7 +27,8 @@ PHASES: tuple[Phase, ...] = (
     "shards",
 )  # that record what they dropped; the removals are with phase 3
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Whole = Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
 Name = Annotated[str, Field(max_length=200)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -40,7 +41,7 @@ class Measured(_Model):
     """What decided. value: a number, or a word. limit: the threshold beside it; null where there is none."""
 
     name: Name
-    value: Finite | int | Name
+    value: Finite | Whole | Name
     limit: Finite | None
 
 
@@ -105,18 +106,27 @@ class DroppedFile(_Model):
 
 
 def build_dropped(reports: Mapping[str, Mapping[str, Any]]) -> DroppedFile:
-    """From the phases' reports, by name. Pure: the same reports give the same file."""
+    """From the phases' reports, by name. Pure: the same reports give the same file. If there are very many reasons,
+    each has fewer examples, which keeps the file below MAX_BYTES."""
     total = Dropped()
     phases = tuple(phase for phase in PHASES if KIND in reports[phase])
     for phase in phases:
         total.merge(unpack_dropped(reports[phase][KIND]))
+    for examples in (EXAMPLES, EXAMPLES // 4, 1):
+        found = _built(total, phases, examples)
+        if len(dump_dropped(found)) <= MAX_BYTES:
+            return found
+    return _built(total, phases, 0)
+
+
+def _built(total: Dropped, phases: tuple[Phase, ...], examples: int) -> DroppedFile:
     return DroppedFile(
         phases=phases,
         reasons=tuple(
             DroppedReason(
                 stage=stage,
                 reason=reason,
-                documents=tuple(_document(number, row) for number, row in sorted(rows.items())),
+                documents=tuple(_document(number, row) for number, row in sorted(rows.items())[:examples]),
             )
             for (stage, reason), rows in sorted(total.examples.items())
         ),
@@ -135,7 +145,7 @@ def build_dropped(reports: Mapping[str, Mapping[str, Any]]) -> DroppedFile:
 
 def _document(number: int, row: list[Any]) -> DroppedDocument:
     source, url, origin, size, found, values = row
-    measured = tuple(Measured(name=name[:200], value=value, limit=limit) for name, value, limit in values)
+    measured = tuple(Measured(name=name, value=value, limit=limit) for name, value, limit in values)
     return DroppedDocument(
         hash=f"{number:016x}", source=source, url=url, origin=origin, size=size, found=found, values=measured
     )

@@ -78,12 +78,20 @@ def foreign_file(store: Store) -> str:
     and version control leave in folders, and temporary files of a command that was killed. Cost: up to the first one.
     """
     if "://" in store.root:
-        return "" if store.is_empty() else store.list()[0]
-    for folder, folders, files in os.walk(store.root):
+        return "" if store.is_empty() else next(iter(store.list()), "")
+    for folder, folders, files in os.walk(store.root, onerror=_not_listed):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        if shown := sorted(name for name in files if not name.startswith(".")):
+        # A link to a folder is not followed, and is somebody's: what is written below it would land elsewhere.
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        if shown := sorted(name for name in (*files, *links) if not name.startswith(".")):
             return os.path.relpath(os.path.join(folder, shown[0]), store.root)
     return ""
+
+
+def _not_listed(error: OSError) -> None:
+    """A folder that cannot be listed may hold anything; one that is not there holds nothing."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def work_places(reuse: str) -> list[str]:

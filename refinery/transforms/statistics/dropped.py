@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -29,6 +30,10 @@ KIND = "dropped"  # of side-output records, and the key of reports
 EXAMPLES = 20  # documents of each reason
 LIMITS = 8  # thresholds of a score: one a language, say; the smallest are kept
 MAX_ADDRESS, MAX_ORIGIN, MAX_FOUND = 500, 2000, 200  # characters
+MAX_NAME = 200  # characters of the name of a value
+MOST_VALUES = 64  # of a document
+MOST_NAMES = 64  # of a stage, numbers that are counted: those with the least hashes
+EXACT = 1 << 53  # up to here every whole number is a float, too
 DIGITS = 6  # behind the point: values that are found by halving are no closer
 MAX_MEASURED = 1 << 18  # characters of a text whose rules are measured, at 35 calls each
 
@@ -68,11 +73,29 @@ class Example:
 
 
 def fit(values: Iterable[Value]) -> tuple[Value, ...]:
-    """What was measured, as it is published: bounded and rounded."""
+    """What was measured, as it is published: bounded and rounded. A user's own stage may state anything."""
     return tuple(
-        (name, printable(value)[:MAX_VALUE] if isinstance(value, str) else round(value, DIGITS), limit)
-        for name, value, limit in values
+        (fit_name(name), _fit_value(value), fit_number(limit)) for name, value, limit in islice(values, MOST_VALUES)
     )
+
+
+def fit_name(name: object) -> str:
+    """The name of a value, as JSON can hold it."""
+    return printable(str(name)[:MAX_NAME])
+
+
+def fit_number(number: object) -> float | None:
+    """A number up to MOST; None for any other, NaN and infinities among them."""
+    return float(number) if isinstance(number, (int, float)) and -MOST < number < MOST else None
+
+
+def _fit_value(value: object) -> Scalar:
+    if isinstance(value, str):
+        return printable(value[:MAX_VALUE])
+    number = fit_number(value)
+    if number is None:
+        return f"not a number below {MOST:g}" if isinstance(value, (int, float)) else type(value).__name__[:MAX_VALUE]
+    return int(number) if isinstance(value, int) and abs(number) <= EXACT else round(number, DIGITS)
 
 
 class Least:
@@ -117,12 +140,22 @@ class Dropped:
             add_numbers(groups[name].at(printable(value[:MAX_VALUE])), (1, size, 0))
         for name, number in drop.measured.items():
             if isinstance(number, (int, float)) and -MOST < number < MOST:
-                scores = self.scores.setdefault(stage, {})
-                if name not in scores:
-                    scores[name] = Keyed(Bins, merge_bins)
-                scores[name].at("").add(number)
+                scores, known = self.scores.setdefault(stage, {}), fit_name(name)
+                if known not in scores:
+                    scores[known] = Keyed(Bins, merge_bins)
+                scores[known].at("").add(number)
         for name, limit in drop.limits.items():
-            self._limit(stage, name, (float(limit),))
+            if (allowed := fit_number(limit)) is not None:
+                self._limit(stage, fit_name(name), (allowed,))
+        self._trim(stage, 2 * MOST_NAMES)
+
+    def _trim(self, stage: str, most: int = MOST_NAMES) -> None:
+        """Of more than `most` names leave MOST_NAMES. The least of all are among the least of any part, so no part
+        leaves them out."""
+        for named in (self.scores.get(stage, {}), self.limits.get(stage, {})):
+            if len(named) > most:
+                for name in sorted(named, key=lambda name: (hash64("statistics", name), name))[MOST_NAMES:]:
+                    del named[name]
 
     def _limit(self, stage: str, name: str, limits: Iterable[float]) -> None:
         known = self.limits.setdefault(stage, {}).setdefault(name, set())
@@ -141,9 +174,13 @@ class Dropped:
         for stage, named in other.limits.items():
             for name, limits in named.items():
                 self._limit(stage, name, limits)
+        for stage in {*other.scores, *other.limits}:
+            self._trim(stage)
 
     def pack(self) -> str:
         """As text, for reports: base64 of compressed JSON; `unpack_dropped` is the inverse."""
+        for stage in {*self.scores, *self.limits}:
+            self._trim(stage)
         plain = {
             "examples": [
                 [*key, [[f"{number:016x}", *row] for number, row in sorted(rows.items())]]

@@ -1,6 +1,7 @@
 """dropped.json of a run: of every reason as many documents as there are, at most 20, those with the smallest hashes."""
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import seal
 from refinery.loader.storage.store import checksums
 from refinery.pipelines.cli.command_line import execute
@@ -152,3 +154,14 @@ def test_no_page_quotes_what_nobody_should_read() -> None:
     assert {"secrets", "pii", "toxicity", "opt-out", "page-license", "url"} <= shut
     assert not {"heuristics", "quality", "language", "near-duplicates"} & shut
     assert not may_quote(None) and HIDDEN
+
+
+def test_a_count_that_no_run_can_have_is_refused(corpus: Path) -> None:
+    """A share of it could not be computed: whole numbers of JSON may be larger than any float."""
+    data = dump_dropped(dropped_of(corpus))
+    assert parse_dropped(data).reasons
+    for name in (b"size", b"value"):
+        forged = re.sub(rb'"%s":[0-9.]+' % name, b'"%s":1' % name + b"0" * 400, data, count=1)
+        assert forged != data
+        with pytest.raises(FormatError, match=r"dropped\.json: reasons"):
+            parse_dropped(forged)

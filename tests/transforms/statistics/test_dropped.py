@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refinery.pipelines.published import dropped as written
+from refinery.pipelines.published.dropped import build_dropped, dump_dropped, parse_dropped
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.filter.heuristics import HEURISTICS
@@ -14,6 +16,8 @@ from refinery.transforms.filter.heuristics_rules import GopherParams, Heuristics
 from refinery.transforms.statistics.dropped import (
     EXAMPLES,
     LIMITS,
+    MOST_NAMES,
+    MOST_VALUES,
     Dropped,
     DropRecorder,
     Example,
@@ -137,3 +141,64 @@ def test_what_is_published_is_bounded_and_has_no_secrets_in_addresses() -> None:
 def test_anything_else_is_refused(packed: str) -> None:
     with pytest.raises(ValueError):
         unpack_dropped(packed)
+
+
+@pytest.mark.parametrize(
+    ("value", "published"),
+    [
+        (float("nan"), "not a number below 1e+300"),
+        (float("-inf"), "not a number below 1e+300"),
+        (10**400, "not a number below 1e+300"),
+        (10**30, 1e30),
+        (True, 1),
+        (None, "none"),
+        (["a text"], "list"),
+        ("\ud800" * 999, "?" * 100),
+    ],
+)
+def test_whatever_a_stage_of_ones_own_states_is_published_and_read_again(value: object, published: object) -> None:
+    """Its documents were dropped long before dropped.json is written, at the end of the run."""
+    name = "\ud800" + "n" * 999
+    measured, limits = {name: value}, {name: float("nan"), "other": float("inf"), "word": "x", "huge": 10**400}
+    recorder = DropRecorder()
+    recorder.start()
+    answer = Answer(Drop("mine", measured, limits))  # type: ignore[arg-type]  # stages may be wrong
+    recorder.add("own", "s", "", "o@1", 9, answer, document(1))
+    record = recorder.record()
+    assert record is not None
+    built = build_dropped({"clean": {"dropped": merged([record])}, "shards": {}})
+    assert parse_dropped(dump_dropped(built)) == built
+    (found,) = built.reasons[0].documents[0].values
+    assert (found.name, found.value, found.limit) == ("?" + "n" * 199, published, None)
+
+
+def test_names_of_values_that_differ_with_every_document_are_bounded_the_same_however_work_was_cut() -> None:
+    def bundle(numbers: Sequence[int]) -> bytes:
+        recorder = DropRecorder()
+        recorder.start()
+        for number in numbers:
+            named = {f"word-{number}-{other}": 1.0 for other in range(100)}
+            recorder.add("own", "s", "", f"o@{number}", 9, Answer(Drop("mine", named, named)), document(number))
+        record = recorder.record()
+        assert record is not None
+        return record
+
+    whole = merged([bundle(range(20))])
+    assert merged([bundle([number]) for number in reversed(range(20))]) == whole
+    total = unpack_dropped(whole)
+    assert len(total.scores["own"]) == len(total.limits["own"]) == MOST_NAMES
+    assert all(len(row[-1]) == MOST_VALUES for row in total.examples["own", "mine"].values())
+
+
+def test_of_very_many_reasons_each_has_fewer_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    total = Dropped()
+    for number in range(EXAMPLES):
+        total.put("own", "mine", number, Example.of("s", "https://e.org/" + "a" * 400, f"o@{number}", 9))
+    reports = {"clean": {"dropped": total.pack()}, "shards": {}}
+    sizes = []
+    for most in (1 << 20, 4000, 1000, 100):
+        monkeypatch.setattr(written, "MAX_BYTES", most)
+        found = build_dropped(reports)
+        sizes.append(len(found.reasons[0].documents))
+        assert len(dump_dropped(found)) <= most or not sizes[-1]
+    assert sizes == [EXAMPLES, EXAMPLES // 4, 1, 0]

@@ -17,7 +17,7 @@ from refinery.pipelines.corpus.browse.guard.session import OPEN, Session
 from refinery.pipelines.corpus.browse.pages.frame import Frame, Run, alert, note, page, static_files
 from refinery.pipelines.corpus.browse.pages.overview import overview
 from refinery.pipelines.corpus.browse.pages.visit import PAGES, Visit, load
-from refinery.pipelines.corpus.browse.reading.judgements import Judgements
+from refinery.pipelines.corpus.browse.reading.judgements import Judgements, export
 from refinery.pipelines.corpus.browse.reading.looked_at import Busy, LookedAt, NotFinished
 
 THREADS = 4  # that read and judge
@@ -122,16 +122,23 @@ def make_app(browser: Browser) -> Guard:
         return await work(answer, lambda: browser.frame(run))
 
     async def judgements(request: Request) -> Response:
-        from refinery.pipelines.corpus.browse.pages.judgements import judgements_page
+        from refinery.pipelines.corpus.browse.pages.judgements import judgements_page, shown_judgements
 
-        return await work(lambda: HTMLResponse(judgements_page(browser.frame(), browser.judgements)), browser.frame)
+        def answer() -> Response:
+            found = shown_judgements(browser.judgements, browser.runs)
+            return HTMLResponse(judgements_page(browser.frame(), found, browser.judgements.path))
 
-    async def export(request: Request) -> Response:
+        return await work(answer, browser.frame)
+
+    async def judgements_file(request: Request) -> Response:
+        from refinery.pipelines.corpus.browse.pages.judgements import shown_judgements
+
         told = {
             "content-type": "application/x-ndjson",
             "content-disposition": 'attachment; filename="judgements.jsonl"',
         }
-        return await work(lambda: Response(browser.judgements.export(), headers=told), browser.frame)
+        kept = browser.judgements
+        return await work(lambda: Response(export(shown_judgements(kept, browser.runs)), headers=told), browser.frame)
 
     async def differences(request: Request) -> Response:
         from refinery.pipelines.corpus.browse.pages.differences import differences_page
@@ -147,7 +154,7 @@ def make_app(browser: Browser) -> Guard:
         Route(f"{base}/", start),
         Route(f"{base}/static/{{name}}", static),
         Route(f"{base}/judgements", judgements),
-        Route(f"{base}/judgements.jsonl", export),
+        Route(f"{base}/judgements.jsonl", judgements_file),
         *([Route(f"{base}/differences", differences)] if len(browser.runs) > 1 else ()),
         *(Route(f"{base}/{run.label}/{name}", of_run(name)) for run in browser.runs for name in ("", *PAGES)),
         *(Route(f"{base}/{run.label}/judge", judge, methods=["POST"]) for run in browser.runs),

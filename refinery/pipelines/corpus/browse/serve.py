@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 import uvicorn
 
 from refinery.pipelines.corpus.browse.app import Browser, make_app
+from refinery.pipelines.corpus.browse.guard.connections import BoundedConnection
+from refinery.pipelines.corpus.browse.guard.middleware import Guard
 from refinery.pipelines.corpus.browse.guard.session import Session
 from refinery.pipelines.corpus.browse.reading.judgements import Judgements
 from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt
@@ -44,26 +46,30 @@ def serve(runs: Sequence[LookedAt], judgements: str, port: int, sample: int, say
     kept = Judgements(judgements, [run.prefix for run in runs])
     with listen(port) as listener:
         session = Session(listener.getsockname()[1])
-        app = make_app(Browser(runs, kept, session, sample))
-        config = uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            loop="asyncio",
-            log_config=None,  # addresses hold a token
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
-            limit_concurrency=REQUESTS,
-            timeout_keep_alive=5,
-            timeout_graceful_shutdown=2,
-            h11_max_incomplete_event_size=16 << 10,
-        )
+        server = make_server(make_app(Browser(runs, kept, session, sample)))
         say(session.url)
-        server = uvicorn.Server(config)
         try:
             server.run(sockets=[listener])
         except KeyboardInterrupt:  # uvicorn has closed its connections by now
             return
+
+
+def make_server(app: Guard) -> uvicorn.Server:
+    """The server of an application. No log: addresses hold a token."""
+    config = uvicorn.Config(
+        app,
+        http=BoundedConnection,
+        ws="none",
+        lifespan="off",
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        limit_concurrency=REQUESTS,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=2,
+        h11_max_incomplete_event_size=16 << 10,
+    )
+    return uvicorn.Server(config)

@@ -46,11 +46,11 @@ class Tracking:
         now = time.monotonic()
         if kind == "ended" or now >= self._next:
             self._next = now + self.every
-            self._put(of_snapshot(snapshot))
+            self._put_made(lambda: of_snapshot(snapshot))
 
     def final(self, totals: Mapping[str, int], funnel: Any) -> None:
         """What the manifest says."""
-        self._put(of_corpus(totals, funnel))
+        self._put_made(lambda: of_corpus(totals, funnel))
 
     def end(self, is_done: bool) -> None:
         """The run has ended; what waits is sent, for a bounded time."""
@@ -58,6 +58,14 @@ class Tracking:
         self._thread.join(self.patience)
         if self._thread.is_alive():
             self._warn(f"it does not answer within {self.patience:g} seconds; its last figures may be missing there")
+
+    def _put_made(self, make: Callable[[], Mapping[str, float]]) -> None:
+        try:
+            figures = make()
+        except Exception as error:  # noqa: BLE001 - figures that cannot be sent end no run
+            self._warn(f"{type(error).__name__} is raised; some figures are missing there")
+            return
+        self._put(figures)
 
     def _put(self, item: "Mapping[str, float] | bool") -> None:
         """The newest counts: where the queue is full the oldest set of figures gives way."""

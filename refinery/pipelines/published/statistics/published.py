@@ -16,7 +16,7 @@ from refinery.loader.read.corpus import Corpus
 STATISTICS = "statistics.json"
 MAX_BYTES = 4 << 20  # of the file: a run writes less than 1 MB
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 Name = Annotated[str, Field(max_length=200)]
 Text = Annotated[str, Field(max_length=1000)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]

@@ -142,17 +142,22 @@ def _take_sources(draft: Draft, surveys: Sequence[tuple[Survey, Listed]]) -> Non
         draft.sources.append(SourceDraft(name, paths, {k: v for k, v in found.fields.items() if v}, found))
 
 
-def _beside(listed: Listed) -> list[Found]:
+def _beside(listed: Listed) -> list[Found] | None:
     """All files that a pattern may mean beside those of a listing: of files that were named themselves, those that
-    stand in their folders, too."""
+    stand in their folders, too. None where that cannot be known: no pattern is written then."""
     folders = {os.path.dirname(file.path) for file in listed.files if not is_remote(file.path)}
-    found = {file.path: file for file in listed.files}
-    for folder in folders if listed.argument in folders else ():
-        with os.scandir(folder or ".") as entries:
-            for number, entry in enumerate(entries):
-                path = os.path.normpath(os.path.join(folder, entry.name))
-                if number < MOST_NAMES and path not in found and entry.is_file():
-                    found[path] = Found(path, 0)
+    found = {file.path: file for file in (*listed.files, *listed.others)}
+    try:
+        for folder in folders if listed.argument in folders else ():
+            with os.scandir(folder or ".") as entries:
+                for number, entry in enumerate(entries):
+                    if number >= MOST_NAMES:
+                        return None
+                    path = os.path.normpath(os.path.join(folder, entry.name))
+                    if path not in found and not entry.is_dir():
+                        found[path] = Found(path, 0)
+    except OSError:  # of a folder whose files can be read, and not listed
+        return None
     return list(found.values())
 
 

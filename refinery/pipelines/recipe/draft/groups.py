@@ -59,7 +59,7 @@ def group_files(listed: Listed) -> list[Group]:
         kinds.setdefault(kind_of_path(file.path), []).append(file)
     ordered = sorted(kinds.items(), key=lambda item: (-sum(file.size for file in item[1]), item[0]))
     is_pattern = is_remote(listed.argument) or (is_glob(listed.argument) and not os.path.lexists(listed.argument))
-    alone = is_pattern and len(kinds) == 1
+    alone = is_pattern and len(kinds) == 1 and not listed.others
     return [Group(listed.argument, kind, tuple(files), alone) for kind, files in ordered]
 
 
@@ -115,13 +115,14 @@ def ending_of(path: str) -> str:
     return os.path.splitext(stem)[1] + ending if ending.lower() in COMPRESSIONS else ending
 
 
-def paths_of(group: Group, every: Sequence[Found]) -> list[str]:
+def paths_of(group: Group, every: Sequence[Found] | None) -> list[str]:
     """`paths` that mean the files of a group. every: all files that were listed beside them, which a pattern must not
-    mean, too. Raises ValueError where more files than MOST_PATHS would have to be named one by one."""
+    mean, too; None: not known, each file is named. Raises ValueError where more files than MOST_PATHS would have to be
+    named one by one."""
     if group.all_of_it:
         return [group.argument]
     names = [file.path for file in group.files]
-    if len(names) > 1 and (patterns := list(_patterns(group, names, every))):
+    if len(names) > 1 and every is not None and (patterns := list(_patterns(group, names, every))):
         return patterns
     if len(names) > MOST_PATHS:
         raise ValueError(f"{len(names):,} of its files would have to be named one by one; use a glob in quotes instead")

@@ -18,13 +18,15 @@ WHY_NOT_REMOTE = "without a network, copy a few files to this machine and name t
 @dataclass
 class Listed:
     """The files of one argument, in order of path. is_cut: there are more names than are listed. repositories: folders
-    among them that are clones. problems: a line for each name that cannot be read."""
+    among them that are clones. problems: a line for each name that cannot be read. others: names that are
+    not files of this argument, which a pattern over its folders must not match."""
 
     argument: str
     files: list[Found] = field(default_factory=list)
     is_cut: bool = False
     repositories: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    others: list[Found] = field(default_factory=list)
 
 
 def list_files(argument: str) -> Listed:
@@ -57,6 +59,7 @@ def list_all(arguments: Sequence[str]) -> Iterator[Listed]:
     seen: set[str] = set()
     for argument in dict.fromkeys(arguments):
         listed = list_files(argument)
+        listed.others += [file for file in listed.files if file.path in seen]
         listed.files = [file for file in listed.files if file.path not in seen]
         seen |= {file.path for file in listed.files}
         yield listed
@@ -76,6 +79,7 @@ def _take(found: Listed, path: str) -> None:
     name = os.path.normpath(path)
     if not name.isprintable():
         found.problems.append(f"{shown(name)}: only printable names are allowed; rename it")
+        found.others.append(Found(name, 0))
         return
     try:
         state = os.stat(name)
@@ -86,6 +90,7 @@ def _take(found: Listed, path: str) -> None:
         found.files.append(Found(name, state.st_size))
     else:
         found.problems.append(f"{name}: is a FIFO, device or socket; only files are allowed")
+        found.others.append(Found(name, 0))
 
 
 def _walk(found: Listed, argument: str) -> None:

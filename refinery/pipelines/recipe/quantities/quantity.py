@@ -11,7 +11,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 
 PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 FACTORS = {prefix.lower(): factor for prefix, factor in PREFIXES.items()} | {"b": 1e9}
-_DIGITS = r"\s*([0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*"
+_DIGITS = r"\s*([0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*"
 BYTES, COUNT = "bytes", "count"
 # What is meant -> its grammar: the number, and a letter of FACTORS. JavaScript reads these patterns, too.
 GRAMMARS = {

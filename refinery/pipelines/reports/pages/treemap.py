@@ -1,10 +1,12 @@
 """A treemap, drawn as SVG: rectangles whose areas are numbers, as square as can be (Bruls, Huizing, van Wijk 2000)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refinery.pipelines.reports.pages.markup import Html, el
 
+LEAST = 1e-6  # of the largest size: less than a unit of the drawing
 WIDTH, HEIGHT = 600, 340  # units of the drawing
 LINE, LETTER = 15, 7.2  # height of a line of text, and width of a letter, about
 
@@ -27,14 +29,18 @@ def squarify(sizes: Sequence[float], width: float, height: float) -> list[Rectan
     [Rectangle(x=0.0, y=0.0, width=2.0, height=2.0), Rectangle(x=2.0, y=0.0, width=2.0, height=1.0), \
 Rectangle(x=2.0, y=1.0, width=2.0, height=1.0)]
 
-    Raises ValueError for sizes that are not positive or not in descending order.
+    Raises ValueError for sizes that are not positive numbers, not in descending order, or smaller than `LEAST` of the
+    first one.
     """
-    if any(size <= 0 for size in sizes) or list(sizes) != sorted(sizes, reverse=True):
-        raise ValueError(f"sizes: {list(sizes)[:10]} given, positive numbers in descending order are allowed")
+    if not all(0 < size < math.inf for size in sizes) or list(sizes) != sorted(sizes, reverse=True):
+        raise ValueError(f"{len(sizes)} sizes: positive numbers in descending order are allowed")
     if not sizes:
         return []
-    scale = width * height / sum(sizes)
-    areas = [size * scale for size in sizes]
+    parts = [size / sizes[0] for size in sizes]  # whole numbers may be larger than any float
+    if parts[-1] < LEAST:
+        raise ValueError(f"sizes: {parts[-1]:g} of the largest given, {LEAST:g} or more is allowed")
+    scale = width * height / sum(parts)
+    areas = [part * scale for part in parts]
     found: list[Rectangle] = []
     x = y = 0.0
     start = 0
@@ -77,7 +83,11 @@ class Cell:
 
 def treemap(cells: Sequence[Cell], label: str) -> Html:
     """The drawing. label: what it shows, for screen readers. Names are in the rectangles that have room."""
-    some = sorted((cell for cell in cells if cell.size > 0), key=lambda cell: (-cell.size, cell.name))
+    sized = [cell for cell in cells if 0 < cell.size < math.inf]
+    largest = max((cell.size for cell in sized), default=1)
+    some = sorted(
+        (cell for cell in sized if cell.size / largest >= LEAST), key=lambda cell: (-cell.size, cell.name)
+    )  # smaller ones would not be seen
     places = squarify([cell.size for cell in some], WIDTH, HEIGHT)
     drawn = [_cell(cell, place) for cell, place in zip(some, places, strict=True)]
     view = f"0 0 {WIDTH} {HEIGHT}"

@@ -13,12 +13,13 @@ from benchmarks.startup import start
 from refinery.pipelines.cli import browse
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.corpus.browse.pages.visit import PAGES, load
-from refinery.pipelines.corpus.browse.reading.judgements import DEFAULT, MOST_LINE, Judgement, Judgements
+from refinery.pipelines.corpus.browse.reading.judgements import DEFAULT, MOST_LINE, Judgement, Judgements, export
 from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt
 from refinery.pipelines.corpus.browse.reading.withheld import TOXICITY, WITHDRAWN, withheld_stages
 from refinery.transforms.filter.toxicity import TOXICITY as TOXIC_STAGE
 from refinery.transforms.rights.opt_out import OPT_OUT
 from tests.corpus_factory import build_corpus
+from tests.pipelines.corpus.browse.hostile import Visitor, browser_of
 from tests.pipelines.corpus.browse.server import served
 from tests.test_boundaries import ROOT, loaded_by
 
@@ -114,19 +115,19 @@ def test_judgements_stay_outside_the_run(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(run)
     with pytest.raises(ValueError, match="is inside the run"):
         Judgements(DEFAULT, ["."])
-    with pytest.raises(ValueError, match="a file in an existing folder"):
+    with pytest.raises(ValueError, match="a new one in an existing folder"):
         Judgements(str(tmp_path / "no" / "j.jsonl"), [str(run)])
 
 
 def test_the_last_judgement_of_a_document_counts(tmp_path: Path) -> None:
     kept = Judgements(str(tmp_path / "j.jsonl"), ["gs://bucket/run"])
-    assert kept.latest() == [] and kept.export() == b""
+    assert kept.latest() == [] and export(kept.latest()) == b""
     for origin, verdict in (("a@1", "wrongly-kept"), ("b@2", "right"), ("a@1", "wrongly-dropped")):
         kept.add(judgement(origin, verdict))
     with (tmp_path / "j.jsonl").open("a") as stream:
         stream.write('not JSON\n[1]\n{"verdict": "no"}\n\n')
     assert [(each.origin, each.verdict) for each in kept.latest()] == [("a@1", "wrongly-dropped"), ("b@2", "right")]
-    assert [json.loads(line)["origin"] for line in kept.export().splitlines()] == ["b@2", "a@1"]
+    assert [json.loads(line)["origin"] for line in export(kept.latest()).splitlines()] == ["b@2", "a@1"]
 
 
 def test_a_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -138,6 +139,58 @@ def test_a_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="are allowed"):
         kept.add(judgement("x" * MOST_LINE))
     assert not os.path.exists(tmp_path / "k.jsonl")
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_file_that_waits_for_another_process_is_refused(tmp_path: Path, later: bool) -> None:
+    """A FIFO without a reader would hold the threads of all requests."""
+    path = tmp_path / "j.jsonl"
+    kept = Judgements(str(path), []) if later else None
+    os.mkfifo(path)
+    if kept is None:
+        with pytest.raises(ValueError, match="a plain file"):
+            Judgements(str(path), [])
+        return
+    for ask in (kept.latest, lambda: kept.add(judgement("a@1"))):
+        with pytest.raises((ValueError, OSError)):
+            ask()
+
+
+def test_a_judgement_is_a_line_of_its_own_behind_whatever_the_file_ends_with(tmp_path: Path) -> None:
+    kept = Judgements(str(tmp_path / "j.jsonl"), [])
+    (tmp_path / "j.jsonl").write_text('{"half": ')
+    kept.add(judgement("a@1"))
+    kept.add(judgement("b@2"))
+    assert [each.origin for each in kept.latest()] == ["b@2", "a@1"]
+    assert len((tmp_path / "j.jsonl").read_text().splitlines()) == 3
+
+
+def test_a_full_disk_leaves_no_half_of_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Judgements(str(tmp_path / "j.jsonl"), [])
+    kept.add(judgement("a@1"))
+    before, write = (tmp_path / "j.jsonl").read_bytes(), os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:20]))
+    with pytest.raises(OSError, match="was not kept"):
+        kept.add(judgement("b@2"))
+    assert (tmp_path / "j.jsonl").read_bytes() == before
+
+
+FORGED: list[tuple[str, object]] = [
+    *[(name, value) for name in ("note", "url", "run", "id", "at", "outcome") for value in (7, None, [], {"a": 1})],
+    *[("measured", 3), ("verdict", []), ("id", "zz"), ("url", "\ud800"), ("note", "\ud800<script>"), ("origin", 1)],
+]
+
+
+@pytest.mark.parametrize(("name", "value"), FORGED)
+def test_forged_lines_of_judgements_are_left_out_or_shown_as_text(tmp_path: Path, name: str, value: object) -> None:
+    path = tmp_path / "j.jsonl"
+    visitor = Visitor(browser_of(path, build_corpus(tmp_path / "corpus")))
+    Judgements(str(path), []).add(judgement("a@1"))
+    line = json.loads(path.read_text()) | {name: value}
+    path.write_text(f"{json.dumps(line)}\n{'[' * 100_000}\n{path.read_text()}")
+    page = visitor.get("judgements")
+    assert "right as it is" in page and "<script>alert" not in page
+    assert visitor.get("judgements.jsonl").splitlines()[-1] in path.read_text()
 
 
 def test_a_run_that_is_no_run(tmp_path: Path) -> None:

@@ -1,16 +1,20 @@
 """Who is let in: one browser, by a token that works once, from this origin alone; and what each answer forbids."""
 
+import asyncio
+from contextlib import suppress
 from pathlib import Path
-from threading import Event
+from socket import create_connection
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from refinery.pipelines.corpus.browse.app import make_app
+from refinery.pipelines.corpus.browse.guard import connections
 from refinery.pipelines.corpus.browse.guard.middleware import HEADERS, MOST_BODY, POLICY
 from refinery.pipelines.corpus.browse.guard.session import Session
-from refinery.pipelines.corpus.browse.serve import ADDRESS, listen
+from refinery.pipelines.corpus.browse.serve import ADDRESS, listen, make_server
 from tests.corpus_factory import build_corpus
 from tests.pipelines.corpus.browse.hostile import PORT, Visitor, browser_of
 
@@ -178,3 +182,63 @@ def test_refused_requests_have_the_headers_too(visitor: Visitor) -> None:
     found = fresh.get("/")
     assert found.status_code == 403 and found.headers["content-security-policy"] == POLICY
     assert found.headers["content-type"] == "text/plain; charset=utf-8"
+
+
+# --- slow clients ---------------------------------------------------------------------------------------------------
+
+
+SLOW = {
+    "says nothing": b"",
+    "half a header": b"GET / HTTP/1.1\r\nHost: 127",
+    "half a form": b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nhalf",
+    "half a second request": b"GET / HTTP/1.1\r\nHost: h\r\n\r\nGET / HT",
+}
+
+
+@pytest.mark.parametrize("sent", SLOW.values(), ids=SLOW)
+def test_a_connection_without_a_whole_request_is_closed(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 of them would keep the owner out."""
+    monkeypatch.setattr(connections, "ARRIVAL", 0.05)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    with listen(0) as listener:
+        server = make_server(app)  # type: ignore[arg-type]  # any application
+        thread = Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            with create_connection(listener.getsockname()) as client:
+                client.sendall(sent)
+                client.settimeout(60)
+                with suppress(ConnectionResetError):
+                    while client.recv(4096):
+                        pass  # until it is closed
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def test_a_request_that_is_worked_on_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "ARRIVAL", 0.01)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.2)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    with listen(0) as listener:
+        server = make_server(app)  # type: ignore[arg-type]  # any application
+        thread = Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            with create_connection(listener.getsockname()) as client:
+                client.sendall(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+                client.settimeout(60)
+                assert b"".join(iter(lambda: client.recv(4096), b"")).endswith(b"ok")
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -128,6 +128,17 @@ def test_a_service_that_fails_costs_one_warning(fails: str) -> None:
     assert "secret" not in said[0]
 
 
+def test_figures_that_cannot_be_sent_cost_one_warning() -> None:
+    fake, said = FakeTracker(), []
+    followed = Tracking(lambda: fake, said.append, every=0.0)
+    followed.final({"documents": 10**400}, [])
+    followed.final({"documents": 1}, [{"stage": "no counts"}])
+    followed.follow("progress", snapshot(documents=10**400))
+    followed.end(True)
+    assert fake.logged == [] and fake.ended == [True]
+    assert said == ["warning: --track: OverflowError is raised; some figures are missing there"]
+
+
 def test_a_service_that_hangs_delays_nothing(blocked: threading.Event) -> None:
     said: list[str] = []
     fake = FakeTracker(blocks=blocked)

@@ -297,3 +297,33 @@ def test_without_a_network_it_says_what_to_do(here: Path, capsys: pytest.Capture
     assert execute(["init", "https://user:secret@127.0.0.1:9/a.jsonl?key=secret"]) == 2
     said = capsys.readouterr()
     assert "secret" not in said.out + said.err
+
+
+@pytest.mark.parametrize("arguments", [("d",), ("d/",), ("d/*.jsonl",), ("d/a.jsonl", "d/b.jsonl")])
+@pytest.mark.parametrize("other", ["bad\n.jsonl", "fifo.jsonl"])
+def test_a_pattern_never_means_a_name_that_was_refused(here: Path, arguments: tuple[str, ...], other: str) -> None:
+    put(d__a_dot_jsonl=TEXTS, d__b_dot_jsonl=TEXTS)
+    if other.startswith("fifo"):
+        os.mkfifo(f"d/{other}")
+    else:
+        Path("d", other).write_bytes(TEXTS)
+    _, sources = drafted(*arguments)
+    assert [source["paths"] for source in sources] == [["d/a.jsonl", "d/b.jsonl"]]
+
+
+def test_a_file_of_an_earlier_argument_is_in_one_source_alone(here: Path) -> None:
+    put(d__s__a_dot_jsonl=TEXTS, d__s__b_dot_jsonl=TEXTS, d__t__c_dot_jsonl=TEXTS)
+    _, sources = drafted("d/s/a.jsonl", "d")
+    assert [source["paths"] for source in sources] == [["d/s/b.jsonl", "d/t/c.jsonl"], ["d/s/a.jsonl"]]
+
+
+def test_a_folder_that_cannot_be_listed_has_its_files_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files can be read by who knows their names."""
+    put(d__a_dot_jsonl=TEXTS, d__b_dot_jsonl=TEXTS)
+
+    def refused(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    draft = draft_recipe(["d/a.jsonl", "d/b.jsonl"], "recipe.yaml")
+    assert [source.paths for source in draft.sources] == [["d/a.jsonl", "d/b.jsonl"]]

@@ -64,7 +64,11 @@ def test_whole_numbers_are_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-1", "+1", "1 KiB", "1Q", "inf", "nan", "0x10", "1e999", "1e9999", "1,5", "٣", "1" * 400]
+    "text",
+    [
+        *("", "-1", "+1", "1 KiB", "1Q", "inf", "nan", "0x10", "1e999", "1e9999", "1,5", "٣", "1" * 400),
+        *("1_", "1__0", "1_.5", "1_e5", "1_k", "_1"),
+    ],
 )
 @pytest.mark.parametrize("kind", ["bytes", "tokens"])
 def test_no_quantities(text: str, kind: str) -> None:

@@ -1,13 +1,15 @@
 """Treemaps: areas are the numbers, nothing overlaps or sticks out, and names are text."""
 
 import doctest
+import math
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.pipelines.reports.pages import treemap as module
-from refinery.pipelines.reports.pages.treemap import Cell, squarify, treemap
+from refinery.pipelines.reports.pages.treemap import LEAST, WIDTH, Cell, squarify, treemap
 
 
 def test_the_examples_of_the_docstrings() -> None:
@@ -42,3 +44,29 @@ def test_names_are_text_and_cut_where_there_is_no_room() -> None:
     )
     assert "<script" not in drawn and "&lt;script&gt;" in drawn and "…" in drawn
     assert ">small<" not in drawn and "none" not in drawn and 'class="rest"' in drawn
+
+
+HOSTILE = {
+    "huge whole numbers": [10**400, 10**399, 1],
+    "a sum that is infinite": [1e308] * 10,
+    "no numbers": [math.nan, math.inf, -1.0, 0.0],
+    "one beside nothing": [1e300, *[1e-300] * 100],
+    "below all floats": [5e-324] * 3,
+    "halves": [2.0**-power for power in range(1000)],
+    "very many": [10**6, *range(2_000, 0, -1)],
+}
+
+
+@pytest.mark.parametrize("sizes", HOSTILE.values(), ids=HOSTILE)
+def test_sizes_of_a_forged_corpus_are_drawn_or_left_out(sizes: list[float]) -> None:
+    drawn = str(treemap([Cell("<script>", size, 0.5, "\u202e") for size in sizes], "all"))
+    assert "nan" not in drawn and "inf" not in drawn and "<script>" not in drawn and "\u202e" not in drawn
+    places = [float(each) for each in re.findall(r' (?:width|height|x|y)="([^"]*)"', drawn)]
+    assert all(0 <= each <= WIDTH + 1 for each in places)
+    assert drawn.count("<rect") == sum(1 for size in sizes if 0 < size < math.inf and size / max(sizes) >= LEAST)
+
+
+def test_what_cannot_be_drawn_is_refused() -> None:
+    for sizes in ([math.nan], [math.inf], [1, 2], [0], [1, 1e-9]):
+        with pytest.raises(ValueError, match="allowed"):
+            squarify(sizes, 1, 1)

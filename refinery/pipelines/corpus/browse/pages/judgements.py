@@ -1,5 +1,9 @@
 """Judgements: what was judged so far, and the file to tune on."""
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
 from refinery.pipelines.corpus.browse.pages.document import find_one, measured_rows
 from refinery.pipelines.corpus.browse.pages.frame import Frame, Run, link, note, page, section, shortened, words
 from refinery.pipelines.corpus.browse.pages.outcome import outcome_of
@@ -7,16 +11,17 @@ from refinery.pipelines.corpus.browse.reading.find import doc_of
 from refinery.pipelines.corpus.browse.reading.judgements import VERDICTS, Judgement, Judgements
 from refinery.pipelines.corpus.browse.reading.looked_at import LookedAt, Opened
 from refinery.pipelines.corpus.browse.reading.stages import LOST, judge_document
-from refinery.pipelines.corpus.browse.reading.withheld import WITHDRAWN
+from refinery.pipelines.corpus.browse.reading.withheld import WITHDRAWN, taken_down
 from refinery.pipelines.corpus.trace.answers import Doc, Kept
 from refinery.pipelines.reports.pages.markup import el
+from refinery.transforms.core.document import ID_BYTES
 
 LISTED = 200
+ID = re.compile(f"[0-9a-f]{{{2 * ID_BYTES}}}")
 
 
-def judgements_page(frame: Frame, judgements: Judgements) -> str:
-    """The page. Cost: the file."""
-    found = judgements.latest()
+def judgements_page(frame: Frame, found: Sequence[Judgement], path: Path) -> str:
+    """The page of these judgements, which are kept at `path`."""
     rows = [
         [
             _document(frame, each),
@@ -33,7 +38,7 @@ def judgements_page(frame: Frame, judgements: Judgements) -> str:
         "Judgements",
         note(
             "They are kept in ",
-            el("bdi", el("code", str(judgements.path))),
+            el("bdi", el("code", str(path))),
             ", one a line; the last one of each document counts.",
         ),
         note(link("Export as JSONL", frame.href("judgements.jsonl"), download="judgements.jsonl")) if rows else None,
@@ -43,6 +48,16 @@ def judgements_page(frame: Frame, judgements: Judgements) -> str:
             more,
         ),
     )
+
+
+def shown_judgements(judgements: Judgements, runs: Sequence[LookedAt]) -> list[Judgement]:
+    """The last judgement of each document, the newest first, without documents that were taken out of one of the runs
+    since. Cost: the file, and the listings of takedowns."""
+    found = judgements.latest()
+    docs = [Doc(id=each.id if ID.fullmatch(each.id) else "", origin=each.origin) for each in found]
+    gone = [each.doc for run in runs if run.opened for each in taken_down(run.opened.corpus, docs)]
+    names = {name for doc in gone for name in (doc.id, doc.origin) if name}
+    return [each for each in found if not {each.id, each.origin} & names]
 
 
 def _document(frame: Frame, judgement: Judgement) -> object:

@@ -1,5 +1,6 @@
 """Thresholds: the rules of the run, and what a sample's documents would be if one of them were moved."""
 
+import re
 from collections.abc import Sequence
 
 from refinery.pipelines.corpus.browse.pages.document import number
@@ -7,6 +8,8 @@ from refinery.pipelines.corpus.browse.pages.frame import Frame, entry, field, no
 from refinery.pipelines.corpus.browse.pages.visit import Visit
 from refinery.pipelines.corpus.browse.reading.what_if import LISTED, Flip, RuleAt, WhatIf, find_rule, rules, what_if
 from refinery.pipelines.reports.pages.markup import Html, el, prose
+
+NUMBER = re.compile(r"-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
 
 
 def thresholds_page(visit: Visit) -> str:
@@ -51,10 +54,9 @@ def threshold_page(visit: Visit) -> str:
 
 def threshold(text: str) -> float:
     """A number that was typed. Raises ValueError."""
-    try:
-        found = float(text)
-    except ValueError:
-        raise ValueError(f"threshold: {text!r:.40} given, a number is allowed") from None
+    if not NUMBER.fullmatch(text):
+        raise ValueError(f"threshold: {text!r:.40} given, a number is allowed")
+    found = float(text)
     if found != found or abs(found) > 1e12:
         raise ValueError(f"threshold: {text!r:.40} given, a number below 1e12 is allowed")
     return found

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
@@ -34,6 +35,9 @@ class Judgement:
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def __post_init__(self) -> None:
+        texts = [getattr(self, each.name) for each in fields(self) if each.name != "measured"]
+        if not all(isinstance(each, str) for each in texts) or not isinstance(self.measured, list | tuple):
+            raise TypeError("a judgement is made of texts, and of a list of what was measured")
         if self.verdict not in VERDICTS:
             raise ValueError(f"verdict: {self.verdict!r:.40} given, one of {', '.join(VERDICTS)} is allowed")
         if len(self.note) > MOST_NOTE:
@@ -43,6 +47,11 @@ class Judgement:
     def document(self) -> tuple[str, ...]:
         """What it is about: a later judgement of the same takes the place of this one."""
         return (self.run, self.origin, self.source, "" if self.origin else self.id)
+
+
+def export(judgements: Sequence[Judgement]) -> bytes:
+    """Of the newest first: a JSON object a line, in the order in which they were made."""
+    return b"".join(json.dumps(asdict(each)).encode() + b"\n" for each in reversed(judgements))
 
 
 class Judgements:
@@ -58,8 +67,10 @@ class Judgements:
                     f"--judgements {path}: is inside the run {prefix}, which holds nothing but what it wrote; "
                     "name a file elsewhere"
                 )
-        if not here.parent.is_dir() or here.is_dir():
-            raise ValueError(f"--judgements {path}: the folder does not exist; a file in an existing folder is allowed")
+        if not here.parent.is_dir() or (here.exists() and not here.is_file()):
+            raise ValueError(
+                f"--judgements {path}: an existing plain file, or a new one in an existing folder, is needed"
+            )
 
     def add(self, judgement: Judgement) -> None:
         """Write a line, whole or not at all. Raises OSError, and ValueError where the file is full."""
@@ -67,15 +78,28 @@ class Judgements:
         if len(line) > MOST_LINE:
             raise ValueError(f"a judgement of {len(line):,} bytes, up to {MOST_LINE:,} are allowed")
         with self._lock:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            handle = os.open(self.path, flags, 0o600)
+            handle = self._opened(os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
-                if os.fstat(handle).st_size + len(line) > MOST_BYTES:
+                size = os.fstat(handle).st_size
+                if size + len(line) > MOST_BYTES:
                     raise ValueError(f"{self.path}: holds {MOST_BYTES:,} bytes; move it away to continue")
-                os.write(handle, line)
+                if size and os.pread(handle, 1, size - 1) != b"\n":  # somebody else's last line
+                    line = b"\n" + line
+                if os.write(handle, line) < len(line):
+                    os.ftruncate(handle, size)
+                    raise OSError(f"{self.path}: the disk is full; the judgement was not kept")
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+    def _opened(self, flags: int) -> int:
+        """The file, opened: a plain file under this very name. What would wait for another process, as a FIFO does, is
+        refused. Raises OSError, ValueError."""
+        handle = os.open(self.path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise ValueError(f"{self.path}: a plain file is needed for judgements")
+        return handle
 
     def latest(self) -> list[Judgement]:
         """The last judgement of each document, the newest first. Lines that are none are left out."""
@@ -85,18 +109,16 @@ class Judgements:
             found[judgement.document] = judgement
         return list(found.values())[::-1]
 
-    def export(self) -> bytes:
-        """The last judgement of each document, a JSON object a line, in the order in which they were made."""
-        return b"".join(json.dumps(asdict(each)).encode() + b"\n" for each in reversed(self.latest()))
-
     def _lines(self) -> Iterator[Judgement]:
-        if not self.path.is_file():
+        try:
+            handle = self._opened(os.O_RDONLY)
+        except FileNotFoundError:
             return
         names = {each.name for each in fields(Judgement)}
-        with self.path.open("rb") as stream:
+        with open(handle, "rb") as stream:
             for line in stream.read(MOST_BYTES).splitlines():
                 try:
                     row = json.loads(line)
                     yield Judgement(**{name: value for name, value in row.items() if name in names})
-                except (ValueError, TypeError, AttributeError):  # a line that somebody edited, or another tool's
+                except (ValueError, TypeError, AttributeError, RecursionError):  # edited, or another tool's
                     continue

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from refinery.loader.format.manifest import MANIFEST, SPLITS
 from refinery.loader.format.packed import FOLDER as PACKED
 from refinery.loader.storage.store import Store
-from refinery.pipelines.corpus.export.export_manifest import listed_files, read_export
+from refinery.pipelines.corpus.export.export_manifest import file_entries, manifest_name, read_export
 from refinery.pipelines.published.published import PublishedCorpus
 from refinery.pipelines.reports.cards.about import read_about
 from refinery.pipelines.reports.cards.cards import CARDS, DEFAULT
@@ -24,11 +24,12 @@ NO_SAMPLES = Rejects({}, {}, 0, 0)
 
 @dataclass(frozen=True)
 class HubFiles:
-    """stored: paths below the location, as they are. made: path -> bytes of what is written for the hub."""
+    """What goes to the hub. stored: path below the location -> SHA-256 that the manifest states. made: path -> bytes of
+    what is written for the hub."""
 
     name: str
     fingerprint: str
-    stored: tuple[str, ...]
+    stored: Mapping[str, str]
     made: Mapping[str, bytes] = field(default_factory=dict)
 
 
@@ -40,13 +41,14 @@ def files_of_corpus(store: Store, about: str = "") -> HubFiles:
     """
     corpus = PublishedCorpus(store)
     manifest = corpus.manifest
-    listed = {entry.path for entry in manifest.all_files if entry.path.split("/")[0] in PUBLISHED}
+    entries = sorted(manifest.all_files, key=lambda entry: entry.path)
+    listed = {entry.path: entry.sha256 for entry in entries if entry.path.split("/")[0] in PUBLISHED}
     card = CARDS[DEFAULT]
     made = {card.file: card.write(read_card_facts(store, read_about(about)))}
     if not corpus.is_adopted:  # else there was no run to report on
         facts = replace(read_facts(store, None), rejects=NO_SAMPLES, kept=(), dead={})
         made[REPORT] = report_page(facts).encode()
-    return HubFiles(manifest.name, manifest.fingerprint, (*sorted(listed), MANIFEST), made)
+    return HubFiles(manifest.name, manifest.fingerprint, {**listed, MANIFEST: corpus.sha256}, made)
 
 
 def files_of_export(store: Store) -> HubFiles:
@@ -54,4 +56,5 @@ def files_of_export(store: Store) -> HubFiles:
     manifest, sha256 = read_export(store)
     corpora = manifest.get("corpora") or [manifest["corpus"]]
     name = ", ".join(str(corpus["name"]) for corpus in corpora)
-    return HubFiles(name, sha256, (*sorted(set(listed_files(manifest))), MANIFEST))
+    listed = {str(entry["path"]): str(entry["sha256"]) for entry in file_entries(manifest)}
+    return HubFiles(name, sha256, {**dict(sorted(listed.items())), manifest_name(store): sha256})

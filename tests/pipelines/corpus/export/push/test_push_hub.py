@@ -1,19 +1,24 @@
 """A corpus as a data set of a hub: what goes there, to whom it may be written, and that no token is shown."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import huggingface_hub
 import huggingface_hub.constants
 import pytest
 
+from refinery.loader.errors import FormatError
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageError
 from refinery.pipelines.cli.command_line import execute
+from refinery.pipelines.corpus.export.push import push_hub
 from refinery.pipelines.corpus.export.push.hub_files import PUBLISHED, HubFiles, files_of_corpus
-from refinery.pipelines.corpus.export.push.push_hub import MARKER, check_push, push_to_hub
+from refinery.pipelines.corpus.export.push.push_hub import KIND, MARKER, Repository, check_push, push_to_hub
 from tests.fake_hub import FakeHub, commit, fake_hub
 from tests.fork_server import ForkServer
+from tests.lying_server import Answer, Request
 from tests.pipelines.small_runs import command
 
 TOKEN = "hf_" + "x" * 34
@@ -103,11 +108,116 @@ def test_a_repository_of_somebody_else_stays_as_it_is(hub: FakeHub, prefix: Path
     assert hub.commits == []
 
 
+@pytest.mark.parametrize(
+    "marker",
+    [
+        b"[" * 100_000,
+        b"\xff",
+        *[json.dumps({"kind": KIND, "files": [path]}).encode() for path in ("", "../x", "/", "a/", "./a", "a//b")],
+        json.dumps({"kind": KIND, "files": [1]}).encode(),
+    ],
+)
+def test_a_forged_marker_is_another_s(hub: FakeHub, prefix: Path, marker: bytes) -> None:
+    hub.put(NAME, commit(7), {MARKER: marker, "README.md": b"mine"})
+    with pytest.raises(ValueError, match="was not made by --push"):
+        push_to_hub(open_store(str(prefix)), HubFiles("n", "f", {}, {"README.md": b"x"}), NAME, False, print)
+    assert hub.commits == [] and held(hub)["README.md"] == b"mine"
+
+
+def test_a_huge_marker_is_not_downloaded(hub: FakeHub, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(push_hub, "MAX_MARKER", 10)
+    hub.put(NAME, commit(7), {MARKER: json.dumps({"kind": KIND, "files": []}).encode()})
+    with pytest.raises(ValueError, match="was not made by --push"):
+        push_to_hub(open_store(str(prefix)), HubFiles("n", "f", {}), NAME, False, print)
+    assert not [each for each in hub.hub.requests if each.method == "GET" and MARKER in each.path]
+
+
+@pytest.mark.parametrize("when", ["before the first commit", "between commits"])
+def test_a_repository_that_somebody_writes_to_meanwhile_is_left_alone(
+    hub: FakeHub, prefix: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Also one that was deleted and made by another in the meantime."""
+    store = open_store(str(prefix))
+    files = files_of_corpus(store)
+    push_to_hub(store, files, NAME, False, print)
+    theirs, made, before = {"README.md": b"theirs"}, Repository.commit, len(hub.commits)
+
+    def late(self: Repository, operations: list[object], message: str) -> None:
+        if when.startswith("before") or len(hub.commits) > before:
+            hub.put(NAME, commit(99), theirs)
+        made(self, operations, message)
+
+    monkeypatch.setattr(Repository, "commit", late)
+    with pytest.raises(StorageError, match="status 412; somebody else changed it meanwhile"):
+        push_to_hub(store, files, NAME, False, print)
+    assert held(hub) == theirs
+
+
+def test_one_that_is_made_meanwhile_is_left_alone(hub: FakeHub, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = Repository.create
+
+    def late(self: Repository, public: bool) -> None:
+        hub.put(NAME, commit(99), {"README.md": b"theirs"})
+        create(self, public)
+
+    monkeypatch.setattr(Repository, "create", late)
+    with pytest.raises(StorageError, match="status 409; somebody else made"):
+        push_to_hub(open_store(str(prefix)), HubFiles("n", "f", {}), NAME, False, print)
+    assert held(hub) == {"README.md": b"theirs"}
+
+
+@pytest.mark.parametrize("how", ["other bytes", "a link"])
+def test_a_file_that_is_not_the_manifest_s_is_not_sent(hub: FakeHub, prefix: Path, tmp_path: Path, how: str) -> None:
+    """Damaged, or somebody's key behind a link in a corpus from elsewhere."""
+    copied = tmp_path / "copy"
+    shutil.copytree(prefix, copied)
+    shard = next(path for path in sorted((copied / "train").rglob("*")) if path.is_file())
+    (tmp_path / "id_ed25519").write_bytes(b"a private key")
+    shard.unlink()
+    if how == "a link":
+        shard.symlink_to(tmp_path / "id_ed25519")
+    else:
+        shard.write_bytes(b"a private key")
+    store = open_store(str(copied))
+    with pytest.raises(FormatError, match="its sha256 is not that of the manifest; it was not sent"):
+        push_to_hub(store, files_of_corpus(store), NAME, True, print)
+    assert not any(b"a private key" in data for data in (*held(hub).values(), *hub.uploaded.values()))
+
+
+@pytest.mark.parametrize("body", [b"no JSON", b"[]", b"{}", b'"x"', b"\xff"])
+@pytest.mark.parametrize("where", ["/preupload/", "/objects/batch", "/commit/", "/api/datasets/"])
+def test_a_hub_that_answers_nonsense_costs_a_line(hub: FakeHub, prefix: Path, where: str, body: bytes) -> None:
+    store, act = open_store(str(prefix)), hub.act
+
+    def lying(request: Request) -> Answer:
+        honest = act(request)
+        return (200, {"Content-Type": "application/json"}, body) if where in request.path else honest
+
+    hub.hub.act = lying
+    with pytest.raises((StorageError, ValueError)) as error:
+        push_to_hub(store, files_of_corpus(store), NAME, False, print)
+    assert TOKEN not in str(error.value) and "\n" not in str(error.value)
+    assert error.value.__suppress_context__ or error.value.__context__ is None
+
+
+def test_a_failed_upload_shows_neither_token_nor_signed_address(
+    hub: FakeHub, prefix: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise RuntimeError(f"Error while uploading to https://store/x?Signature=s3cret with {TOKEN}")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "create_commit", failing)
+    assert execute(["card", str(prefix), "--push", "hub", NAME]) != 0
+    said = capsys.readouterr()
+    assert "run the command again, which goes on" in said.err
+    assert "s3cret" not in said.out + said.err and TOKEN not in said.out + said.err
+
+
 def test_a_refused_token_is_said_and_not_shown(hub: FakeHub, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.token = TOKEN[::-1]
     store = open_store(str(prefix))
     with pytest.raises(StorageError, match="status 401; HF_TOKEN is needed") as error:
-        push_to_hub(store, HubFiles("n", "f", ()), NAME, False, print)
+        push_to_hub(store, HubFiles("n", "f", {}), NAME, False, print)
     assert TOKEN not in str(error.value)
 
 
@@ -117,7 +227,7 @@ def test_what_stops_a_push_before_it_begins(monkeypatch: pytest.MonkeyPatch, tmp
     assert check_push(None) == ""
     with pytest.raises(ValueError, match="hub is allowed"):
         check_push(["s3", NAME])
-    for name in ("name", "a/b/c", "../x", "a/", "https://hub/a", "a/b\n"):
+    for name in ("name", "a/b/c", "../x", "a/", "https://hub/a", "a/b\n", "ä/b", "a/b٣", "a/b\u202e"):
         with pytest.raises(ValueError, match="ORGANISATION/NAME is allowed"):
             check_push(["hub", name])
     monkeypatch.delenv("HF_TOKEN")
