@@ -6,7 +6,6 @@ Such a run would end well: every document is accounted for. So it fails, unless 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.answers import NOT_SAMPLED
 
@@ -33,6 +32,8 @@ def refuse_empty(problems: Mapping[str, str], failures: "FailureParams", say: Ca
     for source, problem in problems.items():
         if may_be_empty(failures, source):
             say(f"warning: source {source}: {problem}")
+    from refinery.pipelines.recipe.plain_yaml import RecipeError  # commands that only look at a run do not need it
+
     fatal = [f"source {name}: {problem}" for name, problem in problems.items() if not may_be_empty(failures, name)]
     if fatal:
         raise RecipeError("\n".join(fatal))

@@ -156,8 +156,6 @@ def judge_language(doc: Document, model: LanguageModel, params: LanguageParams) 
     if best is None:
         return Drop("language-score")
     measured: dict[str, str | float] = {"language": best.code, "language_score": round(best.score, 4)}
-    if best.score < params.least:
-        return Drop("language-score", measured, {"language_score": params.least})
     code, script = best.code, best.script
     if not params.is_wanted(code, script):
         inside = MACROLANGUAGES.get(code, ())

@@ -27,7 +27,7 @@ from refinery.pipelines.corpus.adopt.find_pairs import Pair, place_of
 from refinery.pipelines.corpus.adopt.rejoin_rows import PROVENANCE, write_shard
 from refinery.pipelines.corpus.checks.file_checks import check_file
 from refinery.pipelines.corpus.checks.verify_export import file_entry
-from refinery.pipelines.corpus.export.export_manifest import holds_export, read_export
+from refinery.pipelines.corpus.export.export_manifest import holds_export, manifest_name, read_export
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
 
@@ -59,7 +59,7 @@ def export_megatron(
     store, out = open_store(root), open_store(target)
     if out.size(MANIFEST) is not None:
         raise ValueError(f"--output: {output} given, which holds {MANIFEST} already")
-    has_manifest = store.size(MANIFEST) is not None
+    has_manifest = store.size(manifest_name(store)) is not None
     if has_manifest == bool(tokenizer):
         needs = "it has its own tokenizer" if has_manifest else "--tokenizer FILE is needed for other Parquet files"
         raise ValueError(f"{prefix}: {MANIFEST} is {'there' if has_manifest else 'missing'}: {needs}")

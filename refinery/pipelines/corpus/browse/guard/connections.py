@@ -1,7 +1,7 @@
 """Connections of the server of `refinery browse`.
 
-A connection that sends its request too slowly, or does not read its answer, is closed. Held connections would keep others
-out."""
+A connection that sends its request too slowly, or does not read its answer, is closed. Held connections would keep
+others out."""
 
 import asyncio
 from typing import Any
