@@ -83,8 +83,8 @@ def test_equal_recipes_are_equal() -> None:
         ),
         (
             {"stages": {}},
-            "stages: a mapping of 0 keys given, a list, each a section (keys use, after), is allowed (begin each element "
-            "with `- `)",
+            "stages: a mapping of 0 keys given, a list, each a section (keys use, after), is allowed (begin each "
+            "element with `- `)",
         ),
         ({"stages": [3]}, "stages[0]: 3 (an integer) given, a mapping with use, after and parameters is allowed"),
         ({"stages": [{"use": "a:B"}]}, "stages[0].after: nothing given, text that is not empty is required"),

@@ -148,7 +148,7 @@ def test_a_file_that_waits_for_another_process_is_refused(tmp_path: Path, later:
     kept = Judgements(str(path), []) if later else None
     os.mkfifo(path)
     if kept is None:
-        with pytest.raises(ValueError, match="a plain file"):
+        with pytest.raises(ValueError, match="an existing plain file"):
             Judgements(str(path), [])
         return
     for ask in (kept.latest, lambda: kept.add(judgement("a@1"))):
