@@ -20,6 +20,12 @@ from refinery.pipelines.runners.dataflow.jobs import JobFailed, JobRunner, JobSt
 from refinery.pipelines.runners.dataflow.worker_package import build_package
 from refinery.pipelines.runners.local_runner import WorkerPool, local_options, repeats, run_local
 from refinery.pipelines.runners.notebooks import as_outside_notebooks
+from refinery.pipelines.runners.portable.addresses import (
+    environment_type,
+    is_portable,
+    job_endpoint,
+    portable_problems,
+)
 from refinery.pipelines.runners.scratch import scratch_space
 from refinery.transforms.core.exchange.on_disk import DiskExchanges, exchange_on_disk, finish_graph
 from refinery.transforms.core.live import live_totals
@@ -60,6 +66,9 @@ def launch_flags(
     build: makes the package that workers install. Raises ValueError, one line, for what is missing and for what a run
     cannot use.
     """
+    if is_portable(runner):
+        for line in (*refused_flags(flags), *portable_problems(runner, flags)):
+            raise ValueError(line)
     if runner_name(runner) != DATAFLOW:
         for name in [flag.partition("=")[0] for flag in flags if runner in ("local", *BEAM_NAMES)]:
             if name in IGNORED:
@@ -117,12 +126,17 @@ class Runner:
             create_runner(BEAM_NAMES.get(self.name, self.name))  # raises ValueError for a name that Beam does not know
         self.pool: WorkerPool | None = None
         self.code_files: tuple[str, ...] = ()
+        self.seen_by_workers: tuple[str, ...] = ()
 
     def use_code(self, folder: str, files: Sequence[str]) -> None:
         """Let jobs find the modules of the user's own stages: in `folder` on this machine; elsewhere as these files."""
         self.code_files = tuple(files)
         if self.pool is not None and folder:
             self.pool.folders = [folder]
+
+    def use_places(self, names: Sequence[str]) -> None:
+        """Let jobs on other processes fail at once where workers do not see these local files under these names."""
+        self.seen_by_workers = tuple(name for name in names if "://" not in name)
 
     @property
     def remote(self) -> bool:
@@ -168,6 +182,9 @@ class Runner:
         if self.remote and spec is not None:
             self._run_dataflow(label, build, work, spec)
             return
+        if is_portable(self.name):
+            self._run_portable(label, build, work, spec)
+            return
         if self.pool is not None and self.pool.ended:
             self.pool, before = WorkerPool(self.workers), self.pool
             self.pool.folders = before.folders
@@ -209,6 +226,35 @@ class Runner:
         pipeline = beam.Pipeline(options=PipelineOptions([f"--runner={name}", *flags], save_main_session=False))
         build(pipeline)
         return pipeline.run()
+
+    def _run_portable(self, label: str, build: Build, work: Work | None, spec: JobSpec | None) -> None:
+        """Run a job on a job service, or wait for the one that an earlier command launched there."""
+        from refinery.pipelines.runners.portable.attach import find_job
+        from refinery.pipelines.runners.portable.watch import JobCounts, launching, telling_of_missing_workers, wait
+        from refinery.pipelines.runners.same_code import CheckWorkers, own_state
+
+        environment = environment_type(self.name, self.flags)
+        is_here = environment == "LOOPBACK"  # workers are threads of this process, and count in it
+
+        def build_and_check(pipeline: beam.Pipeline) -> None:
+            build(pipeline)
+            if not is_here:
+                pipeline | CheckWorkers(own_state(self.code_files), self.seen_by_workers)
+
+        endpoint = job_endpoint(self.flags)
+        result = find_job(endpoint, spec.name, is_here, self.say) if spec and endpoint else None
+        if result is None:
+            name = [f"--job_name={spec.name}"] if spec else []
+            with launching(label):
+                result = self._start(build_and_check, (*self.flags, *name))
+        counts = JobCounts(result)
+        shown = (
+            contextlib.nullcontext()
+            if self.quiet
+            else current().watch(label, live_totals if is_here else counts.totals, work, self._pids)
+        )
+        with shown, telling_of_missing_workers(counts, environment, self.say):
+            wait(result, label)
 
     def _run_dataflow(self, label: str, build: Build, work: Work | None, spec: JobSpec) -> None:
         from refinery.pipelines.runners.dataflow.service import DataflowService, translated
