@@ -41,12 +41,12 @@ def flags(*given: str) -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
-def server(module: str, flag: str, *before: str) -> Iterator[str]:
-    """A server of a module of Python until the context ends; yields its address."""
+def server(module: str, flag: str) -> Iterator[str]:
+    """A server of a module of Python, in the folder of the command, until the context ends; yields its address."""
     port = free_port()
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    command = [sys.executable, "-m", module, *before, flag, str(port)]
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-P", "-m", module, flag, str(port)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(port, process)
         yield f"localhost:{port}"

@@ -65,11 +65,12 @@ def digests(prefix: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
-def test_the_same_bytes(lane: tuple[str, Path], engine: Engine) -> None:
+def test_the_same_bytes(lane: tuple[str, Path], engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every published file but the report, and every file of rejects and dead letters."""
     if engine.missing:
         pytest.skip(engine.missing)
     name, folder = lane
+    monkeypatch.chdir(folder)  # workers of a pool see the recipe's relative paths from there
     prefix = folder / engine.name.replace(", ", "-").replace(" ", "-")
     with engine.start() as flags:
         refinery(folder, "refine", RECIPES[name], "--output", prefix.name, *flags)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.runners.runner import create_runner
+from apache_beam.runners.runner import PipelineResult, create_runner
 
 from refinery.pipelines.progress.output import current
 from refinery.pipelines.progress.work import Work
@@ -127,6 +127,7 @@ class Runner:
         self.pool: WorkerPool | None = None
         self.code_files: tuple[str, ...] = ()
         self.seen_by_workers: tuple[str, ...] = ()
+        self._are_workers_checked = False
 
     def use_code(self, folder: str, files: Sequence[str]) -> None:
         """Let jobs find the modules of the user's own stages: in `folder` on this machine; elsewhere as these files."""
@@ -221,38 +222,39 @@ class Runner:
         """This process and those of the pool."""
         return [os.getpid(), *(self.pool.processes if self.pool else ())]
 
-    def _start(self, build: Build, flags: Sequence[str]) -> beam.runners.runner.PipelineResult:
+    def _start(self, build: Build, flags: Sequence[str]) -> PipelineResult:
         name = BEAM_NAMES.get(self.name, self.name)
         pipeline = beam.Pipeline(options=PipelineOptions([f"--runner={name}", *flags], save_main_session=False))
         build(pipeline)
         return pipeline.run()
 
     def _run_portable(self, label: str, build: Build, work: Work | None, spec: JobSpec | None) -> None:
-        """Run a job on a job service, or wait for the one that an earlier command launched there."""
+        """Run a job on a job service, or wait for the one that an earlier command launched there. Before the first job,
+        a small one sees that workers run this code and see the run's files: they would fail later, in many ways."""
         from refinery.pipelines.runners.portable.attach import find_job
-        from refinery.pipelines.runners.portable.watch import JobCounts, launching, telling_of_missing_workers, wait
         from refinery.pipelines.runners.same_code import CheckWorkers, own_state
 
-        environment = environment_type(self.name, self.flags)
-        is_here = environment == "LOOPBACK"  # workers are threads of this process, and count in it
-
-        def build_and_check(pipeline: beam.Pipeline) -> None:
-            build(pipeline)
-            if not is_here:
-                pipeline | CheckWorkers(own_state(self.code_files), self.seen_by_workers)
-
+        is_here = environment_type(self.name, self.flags) == "LOOPBACK"  # workers are threads of this process
+        if not is_here and not self._are_workers_checked:
+            check = CheckWorkers(own_state(self.code_files), self.seen_by_workers)
+            self._watch_portable("check of the workers", lambda pipeline: pipeline | check, None, "")
+            self._are_workers_checked = True
         endpoint = job_endpoint(self.flags)
-        result = find_job(endpoint, spec.name, is_here, self.say) if spec and endpoint else None
-        if result is None:
-            name = [f"--job_name={spec.name}"] if spec else []
-            with launching(label):
-                result = self._start(build_and_check, (*self.flags, *name))
-        counts = JobCounts(result)
-        shown = (
-            contextlib.nullcontext()
-            if self.quiet
-            else current().watch(label, live_totals if is_here else counts.totals, work, self._pids)
-        )
+        found = find_job(endpoint, spec.name, is_here, self.say) if spec and endpoint else None
+        self._watch_portable(label, build, work, spec.name if spec else "", found)
+
+    def _watch_portable(
+        self, label: str, build: Build, work: Work | None, name: str, found: PipelineResult | None = None
+    ) -> None:
+        """Launch a job under this name, unless one was found, and wait for its end. work: None for one not shown."""
+        from refinery.pipelines.runners.portable.watch import JobCounts, launching, telling_of_missing_workers, wait
+
+        with launching(label):
+            result = found or self._start(build, (*self.flags, *([f"--job_name={name}"] if name else [])))
+        counts, environment = JobCounts(result), environment_type(self.name, self.flags)
+        totals = live_totals if environment == "LOOPBACK" else counts.totals
+        is_shown = not self.quiet and work is not None
+        shown = current().watch(label, totals, work, self._pids) if is_shown else contextlib.nullcontext()
         with shown, telling_of_missing_workers(counts, environment, self.say):
             wait(result, label)
 
