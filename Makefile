@@ -186,6 +186,7 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy refinery
 	$(BIN)/mypy --explicit-package-bases benchmarks
+	$(BIN)/python -m tools.english
 	$(BIN)/bandit --quiet --recursive --severity-level medium --exclude refinery/testing refinery recipes
 
 demo: $(VENV)/.installed

@@ -100,6 +100,12 @@ setup(
     extras_require={
         "pipeline": PIPELINE,
         "torch": ["torch==2.13.0"],
+        # Where `refine --track` sends figures to.
+        "track": [
+            "mlflow-skinny==3.17.2",
+            "opentelemetry-exporter-otlp-proto-http==1.45.2",
+            "wandb==0.31.0",
+        ],
         "readers": ["datasets==5.2.0", "webdataset==1.0.2"],  # what reads exports: for `make test-torch`
         # Training frameworks, for the examples and `make test-frameworks`; transformers is in dev.
         "frameworks": [
@@ -111,6 +117,7 @@ setup(
         ],
         # What accepts cards: for `make test-cards`.
         "validators": ["cyclonedx-python-lib[json-validation]==11.12.0", "mlcroissant==1.1.1"],
+        "browse": ["starlette==1.10.0", "uvicorn==0.54.0"],  # `refinery browse`: people's machines, never workers
         "browser": ["playwright==1.65.2"],  # drives Chromium: for `make test-browser`
         "dev": [
             "bandit>=1.8,<2",
@@ -140,5 +147,5 @@ setup(
             "torch==2.13.0",
         ],
     },
-    entry_points={"console_scripts": ["refinery=refinery.pipelines.cli.command_line:main"]},
+    entry_points={"console_scripts": ["refinery=refinery.__main__:main"]},
 )

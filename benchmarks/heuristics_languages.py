@@ -2,10 +2,10 @@
 
     PYTHONPATH=. .venv/bin/python benchmarks/heuristics_languages.py LABELLED.jsonl.gz
 
-Prints WORD_LENGTHS of heuristics_data.py and the table of docs/heuristics.md. Lines of LABELLED have `text` and `lang`
-(benchmarks/language.py). Texts of a language are joined, in the order of a hash, into documents of 50 words or more,
-the fewest that Gopher's rules keep (Rae et al. 2021). Languages written with spaces that have 20 documents get a word
-length.
+Prints WORD_LENGTHS of heuristics_data.py and the table of docs/benchmarks/heuristics-languages.md. Lines of LABELLED
+have `text` and `lang` (benchmarks/language.py). Texts of a language are joined, in the order of a hash, into documents
+of 50 words or more, the fewest that Gopher's rules keep (Rae et al. 2021). Languages written with spaces that have 20
+documents get a word length.
 """
 
 import statistics

@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/language.py speed PROSE.jsonl.gz      # microseconds per document, kernel and fastText
     .venv/bin/python benchmarks/language.py thresholds LABELLED.jsonl.gz    # THRESHOLDS of language_data.py
-    .venv/bin/python benchmarks/language.py accuracy LABELLED.jsonl.gz      # the table of docs/languages.md
+    .venv/bin/python benchmarks/language.py accuracy LABELLED.jsonl.gz      # the table of docs/benchmarks/languages.md
 
 Lines of LABELLED have `text` and `lang`, an ISO 639-3 code, and may have `lang_macro`, that of its macrolanguage.
 

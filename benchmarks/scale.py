@@ -4,7 +4,7 @@
 
 A crawl is what 100 TB of .warc.gz are made of here: 5 billion pages in 90,000 files, of which 1.35 billion documents
 of 4,000 bytes come through phase 1 and 0.9 billion through all. Rates are those of docs/operations.md and
-docs/benchmarks.md, each with its source below; nothing here was run on a cluster.
+docs/benchmarks/, each with its source below; nothing here was run on a cluster.
 """
 
 import argparse
@@ -30,7 +30,7 @@ FAMILY = 0.005  # of all documents, the largest family of near copies
 PART = 256 << 20  # bytes of text in a part of phase 1
 
 JOB_HOURS = 10 / 60  # to start and stop the workers of a job
-SHUFFLED_DEDUP = 513  # bytes a document, docs/near-dedup.md, "What a terabyte costs"
+SHUFFLED_DEDUP = 513  # bytes a document, docs/benchmarks/dedup-cost.md
 SHUFFLED_SHARDS = 0.45  # of the text: tokens of 16 bits and provenance, zstd; benchmarks.scale_overhead
 SIGNATURES, DOCUMENTS = 460, 0.35  # bytes a document in signatures/; of the text in documents/, zstd
 BIN, PROVENANCE = 0.47, 80  # bytes of .bin for a byte of text, at 16 bits; of provenance for a document

@@ -126,7 +126,7 @@ def importers(modules: Mapping[str, str]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Print a table for docs/benchmarks.md."""
+    """Print a table for docs/benchmarks/startup.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default="out/demo/corpus")
     parser.add_argument("--times", type=int, default=3)

@@ -26,7 +26,7 @@ from demo_text.unwanted import ADVERTS, GADGETS, SPAM
 FILES = 4
 NOTES = 48
 
-# Share of the pages by kind; the rest are articles. What the funnel should do with each is in docs/recipes.md.
+# Share of the pages by kind; the rest are articles. What should become of each: docs/recipes/demo-crawl.md.
 SHARES = {
     "exact-copy": 0.06,  # an article's text on another site
     "near-copy": 0.06,  # the same with up to three words changed

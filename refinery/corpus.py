@@ -65,8 +65,8 @@ def open(
 ) -> PublishedCorpus | CorpusView | ExportedCorpus:
     """What is published at a local folder, gs://bucket/prefix, s3://bucket/prefix or https://host/prefix.
 
-    say: is told how far a long search is. writer: of a corpus of texts, where it is neither ours nor offered by an
-    installed package: code that a corpus names is not imported.
+    say: receives progress lines of a long search. writer: of a corpus of texts, where it is neither ours nor offered
+    by an installed package. Code that a corpus names is not imported.
 
     Opening reads manifest.json, of a view also its selection and the manifests of its corpora. Raises FormatError for
     what is none of them, and for a damaged manifest.

@@ -20,6 +20,7 @@ class Request:
     method: str
     path: str
     headers: dict[str, str]
+    body: bytes = b""
 
 
 def answer(value: Any, status: int = 200, **headers: str) -> Answer:
@@ -54,8 +55,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def handle_request(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        request = Request(self.command, self.path, dict(self.headers))
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        request = Request(self.command, self.path, dict(self.headers), body)
         self.server.requests.append(request)
         status, headers, body = self.server.act(request)
         self.send_response(status)
@@ -63,9 +64,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(body if self.command != "HEAD" else b"")
 
-    do_GET = do_POST = do_PUT = do_DELETE = handle_request
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_request
 
 
 @contextmanager

@@ -40,7 +40,7 @@ OUTCOMES = {
     "app": {"extract: empty"},
     "blocked-url": {"url: blocked-host", "url: hard-word", "url: soft-words"},
     "other-language": {"language: language-not-allowed"},
-    "dummy-text": {"language: language-score", "heuristics: c4-lorem-ipsum"},
+    "dummy-text": {"language: language-not-allowed", "heuristics: c4-lorem-ipsum"},
     "code": {"heuristics: basic-code-like"},
     "quoted-code": {"heuristics: c4-curly-bracket"},
     "spam": {"heuristics: basic-low-unique-word-ratio"},

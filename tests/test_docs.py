@@ -59,7 +59,7 @@ def rows(text: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("path", PAGES, ids=page_name)
 def test_tables_are_those_of_the_declarations(path: Path) -> None:
-    assert path.read_text() == render(path.read_text()), "run python -m tools.pages"
+    assert path.read_text() == render(path.read_text(), path), "run python -m tools.pages"
 
 
 def test_every_section_reason_and_note_is_on_a_page() -> None:

@@ -1,4 +1,4 @@
-"""docs/loader.md agrees with the loader (arguments, defaults, arrays, state, counters, errors), and its code runs."""
+"""The pages of the loader agree with it (arguments, defaults, arrays, state, counters, errors), and their code runs."""
 
 import dataclasses
 import importlib
@@ -167,7 +167,8 @@ def test_what_is_masked_by_default(folder: Path) -> None:
 
 def test_every_key_of_a_state_is_documented(stream: TokenStream) -> None:
     state = stream.state_dict()
-    documented = {name for cells in rows(section(TEXT, "Resume")) for name in re.findall(r"`(\w+)`", cells[0])}
+    keys = rows(section(TEXT, "What a state holds"))
+    documented = {name for cells in keys for name in re.findall(r"`(\w+)`", cells[0])}
     assert documented == set(state)
 
 
@@ -179,7 +180,7 @@ def test_every_counter_and_stage_is_documented() -> None:
 
 
 def test_every_example_of_a_framework_is_in_the_table_and_tested() -> None:
-    named = set(re.findall(r"`(\w+)\.py[ `]", section(TEXT, "Training frameworks")))
+    named = set(re.findall(r"`(\w+)\.py[ `]", section(subject_text("frameworks"), "Training frameworks")))
     examples = {path.stem for path in (ROOT / "examples" / "frameworks").glob("*.py")} - {"common"}
     assert named == examples
     tested = (ROOT / "tests" / "frameworks" / "test_examples.py").read_text()

@@ -16,7 +16,7 @@ MANIFESTS = {"load_manifest", "read_manifest", "parse_manifest"}
 PARQUET = {"ParquetFile", "ParquetDataset", "read_table", "read_metadata", "read_schema", "read_pandas"}
 INDEXES = {"read_index", "IndexedReader"}
 FORMATS = ("refinery.loader.format.indexed", "refinery.loader.format.manifest")
-NAMES = ("MANIFEST", "manifest.json")  # of the file
+NAMES = ("MANIFEST", "manifest.json", "manifest_name(store)")  # of the file
 
 # Who may, and why: the format itself, the door, what is no finished corpus.
 ROOMS = {

@@ -138,7 +138,7 @@ def test_one_name_and_one_range_of_versions(installed: Path) -> None:
     (found,) = importlib.metadata.distributions(path=[str(installed)])
     assert found.metadata["Name"] == DISTRIBUTION == ast.literal_eval(settings()["name"])
     assert found.metadata["Requires-Python"].replace(" ", "") in (PYTHON, ",".join(reversed(PYTHON.split(","))))
-    assert [point.value for point in found.entry_points] == ["refinery.pipelines.cli.command_line:main"]
+    assert [point.value for point in found.entry_points] == ["refinery.__main__:main"]
     named = [text.rpartition(" ")[2] for text in found.metadata.get_all("Classifier", []) if ":: Python ::" in text]
     assert named == list(VERSIONS)
     wheels = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
@@ -191,10 +191,12 @@ def test_a_command_without_the_funnels_libraries_says_what_to_install(installed:
     for path in (path for folder in site.getsitepackages() for path in Path(folder).iterdir()):
         if path.name not in ("apache_beam", "orjson"):
             (libraries / path.name).symlink_to(path)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "manifest.json").write_text("{}")  # otherwise there is nothing to verify
     script = (
         f"import sys; sys.path += [{str(installed)!r}, {str(libraries)!r}]; sys.argv = ['refinery', 'verify', 'x']; "
     )
-    script += "from refinery.pipelines.cli.command_line import main; main()"
+    script += "from refinery.__main__ import main; main()"
     command = [sys.executable, "-I", "-S", "-c", script]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={})
     needed = "pip install 'corpus-refinery[pipeline]'"

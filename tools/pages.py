@@ -1,11 +1,15 @@
-"""Tables of the pages, from the declarations: `python -m tools.pages` writes them anew.
+"""Tables of the pages, from the declarations: `python -m tools.pages` rewrites them.
 
 A page says where a table goes: `<!-- keys: near_dup -->`, then the table, then `<!-- end -->`. A table about a lane
-names it (`<!-- stages: code -->`); keys, reasons and rules are those of the first lane that has the section or stage. A
-test holds the pages equal to what this module makes of them.
+names it (`<!-- stages: code -->`); keys, reasons and rules are those of the first lane that has the section or stage.
+Several stages have a heading each (`<!-- reasons: url, language -->`). The table of a recipe's top level links every
+section to the page below docs/recipes/ that has its keys. A test holds the pages equal to what this module makes of
+them.
 """
 
 import ast
+import os
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -33,10 +37,14 @@ from refinery.transforms.statistics.tally import BUILT_IN
 
 BLOCK = re.compile(
     r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|statistics|formats|columns|rooms)"
-    r"(?:: ([\w.-]*))? -->\n)"
+    r"(?:: ([\w., -]*))? -->\n)"
     r"(.*?)(<!-- end -->)",
     re.DOTALL,
 )
+
+DOCS = Path(__file__).parents[1] / "docs"
+SECTION_LINK = re.compile(r"\(#(\w+)\)")
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s]+)\)")
 
 
 def acquire(what: str) -> str:
@@ -99,7 +107,7 @@ def formats(name: str) -> str:
 # Columns of files that recipes add to those of the table, behind `origin`.
 OF_STAGES = {
     PROVENANCE: "those that the manifest's `columns` list, in its order: here `language`, `language_score`, `quality`, "
-    "those that the recipe asks for ([labels.md](labels.md)), of source code `repo`, `commit`, `path`, `repo_license`, "
+    "those that the recipe asks for ([labels](labels.md)), of source code `repo`, `commit`, `path`, `repo_license`, "
     "`license`, …; text is empty, numbers are null where a stage did not run",
     EXPORTS: "the provenance columns of the corpus, such as `language`, `quality`",
 }
@@ -146,7 +154,7 @@ def compressions(reader: Reader) -> str:
 def make(kind: str, name: str) -> str:
     """The table that a page asks for. Raises ValueError where there is no lane, section or stage of that name."""
     if kind == "reasons":
-        return reasons(all_stages(), name)
+        return reasons_of(name)
     if kind == "notes":
         return notes(all_stages())
     if named := {each.__name__: each for each in (acquire, cards, statistics, formats, columns, rooms)}.get(kind):
@@ -157,19 +165,49 @@ def make(kind: str, name: str) -> str:
     having = [lane for lane in all_lanes() if not section or section in shown_fields(recipe_class(lane))]
     if not having:
         raise ValueError(f"<!-- {kind}: {name} --> given, no lane has such a section")
-    return {"keys": keys, "rules": rules}[kind](having[0], name)
+    text = {"keys": keys, "rules": rules}[kind](having[0], name)
+    return text if name else SECTION_LINK.sub(lambda link: f"(recipes/{section_page(link[1])}#{link[1]})", text)
 
 
-def render(text: str) -> str:
-    """A page with its tables made anew."""
-    return BLOCK.sub(lambda found: f"{found[1]}{make(found[2], found[3] or '')}{found[5]}", text)
+def reasons_of(names: str) -> str:
+    """The reasons of one stage as a table, or of several, each under a heading with what the stage does."""
+    if "," not in names:
+        return reasons(all_stages(), names)
+    text = ""
+    for name in map(str.strip, names.split(",")):
+        stage = next((stage for stage in all_stages() if stage.name == name), None)
+        if stage is None:
+            raise ValueError(f"<!-- reasons: {names} --> given, no lane has a stage {name}")
+        text += f"## {name}\n\n{stage.summary}\n\n{reasons([stage], name)}\n"
+    return text
+
+
+def section_page(section: str) -> str:
+    """The file name of the page below docs/recipes/ that has the keys of a section."""
+    mark = f"<!-- keys: {section} -->\n"
+    found = [path.name for path in sorted((DOCS / "recipes").glob("*.md")) if mark in path.read_text()]
+    if len(found) != 1:
+        raise ValueError(f"{mark.strip()} is needed on one page of docs/recipes/, it is on {len(found)}")
+    return found[0]
+
+
+def render(text: str, page: Path) -> str:
+    """The text of a page below docs/ with its tables made again. Declarations write links as from docs/; those of the
+    table start at the page."""
+    start = os.path.relpath(page.absolute().parent, DOCS)
+
+    def made(found: re.Match[str]) -> str:
+        table = make(found[2], found[3] or "")
+        return f"{found[1]}{LINK.sub(lambda link: f']({posixpath.relpath(link[1], start)})', table)}{found[5]}"
+
+    return BLOCK.sub(made, text)
 
 
 def main() -> None:
-    """Write all tables of docs/ and the schemas of recipes/ anew. To be run in a checkout."""
+    """Write all tables of docs/ and the schemas of recipes/ again. To be run in a checkout."""
     for path in sorted(Path("docs").rglob("*.md")):
         before = path.read_text()
-        if (after := render(before)) != before:
+        if (after := render(before, path)) != before:
             path.write_text(after)
             print(path)
     for lane in lane_names():

@@ -1,6 +1,6 @@
 """Streaming of a finished corpus into training: `from refinery.loader import TokenStream`.
 
-Names are imported on first use, so that importing `refinery.loader.format.manifest` alone stays cheap. PyTorch
+Names are imported on first use, so importing `refinery.loader.format.manifest` alone stays cheap. PyTorch
 adapters are in `refinery.loader.torch.adapter`.
 """
 

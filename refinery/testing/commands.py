@@ -59,7 +59,7 @@ class CommandTests:
     # --- what the tests are made of ---------------------------------------------------------------------------------
 
     def parser(self, command: Command | None = None) -> Any:
-        """The program's parser with this command alone, below its group if it has one."""
+        """The program's parser with only this command, below its group if it has one."""
         chosen = command or self.command
         groups = [group for group in OWN.all() if group.run is None and group.words == chosen.words[:-1]]
         return build_parser([*groups, chosen])
@@ -126,7 +126,7 @@ class CommandTests:
             for_beam = self.command.beam_flags
             allowed = bool(for_beam(args) if callable(for_beam) else for_beam)
             strange = [flag for flag in flags if flag != "…" and not (allowed and flag.startswith("-"))]
-            expect(not strange, f"example `{line}`: {strange[:1]} is no argument of it")
+            expect(not strange, f"example `{line}`: {strange[:1]} is not an argument of it")
 
     def test_every_argument_says_what_it_is(self) -> None:
         for action in dict(all_commands(self.parser()))[self.command.name]._actions:

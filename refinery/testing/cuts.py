@@ -27,7 +27,7 @@ ODD = (
     "no end of line " * 500,
 )
 SIGNATURE = SignatureParams(permutations=4)
-GROUP = 3  # rows of a row group, so that a part has several
+GROUP = 3  # rows of a row group, so a part has several
 
 
 class CutTests:
@@ -36,7 +36,7 @@ class CutTests:
     What they hold it to: its columns of a document do not depend on which others are in a batch; what phase 2 finds
     does not depend on how documents are spread over parts, row groups and shuffle keys; something is found in `texts`;
     what the stage keeps has lost text where something was found, has no note of it left, and its own id; documents
-    without a note are what they were.
+    without a note are unchanged.
 
     Each test runs phase 2 in this process, some seconds.
     """
@@ -146,4 +146,4 @@ class CutTests:
         cuts = self.cutting.cuts
         rows = np.arange(6 * len(cuts.numbers)).reshape(6, -1)
         read = cuts.read({cuts.note: cuts.noted(rows.reshape(-1).tolist())})
-        expect(read == list(map(tuple, rows.tolist())), f"{read} is read, {rows.tolist()} was noted")
+        expect(read == list(map(tuple, rows.tolist())), f"{read} is read, {rows.tolist()} was recorded")

@@ -43,7 +43,7 @@ class ExportTests:
     # --- what the tests are made of ---------------------------------------------------------------------------------
 
     def rows(self, count: int = 50, seed: int = 0) -> list[dict[str, Any]]:
-        """Rows of SCHEMA as an export has them: `meta` is the object."""
+        """Rows of SCHEMA as in an export: `meta` is the object."""
         some = random.Random(seed)  # noqa: S311 - nothing is secret
         found = []
         for number in range(count):
@@ -96,7 +96,7 @@ class ExportTests:
             return path, [plain(row) for row in self.export.read(stream, path.name)]
 
     def choices(self) -> list[FileOptions]:
-        """What the format may be told of compression."""
+        """The compressions that the format may be asked for."""
         kinds = COMPRESSIONS if "compression" in self.export.flags else ("zstd",)
         return [FileOptions(compression=kind) for kind in kinds]
 
@@ -150,12 +150,12 @@ class ExportTests:
                         found.append(plain(row))
             except Exception:  # noqa: BLE001, S112 - whatever the format's library raises
                 continue
-            expect(str(found) == str(whole[: len(found)]), f"cut at {part}/12: other rows than were written")
+            expect(str(found) == str(whole[: len(found)]), f"cut at {part}/12: rows differ from those written")
             expect(len(found) < len(whole), f"cut at {part}/12: all rows are there")
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A row in lists and objects alone."""
+    """A row that consists only of lists and objects."""
     found = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in row.items()}
     if isinstance(found.get("meta"), str):
         found["meta"] = orjson.loads(found["meta"])

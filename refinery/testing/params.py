@@ -34,7 +34,7 @@ def numbers_of(hint: Any, metadata: tuple[Any, ...] = ()) -> Iterator[tuple[Any,
 
 
 def check_described(cls: type[Params], unlimited: Collection[str] = ()) -> None:
-    """Every field has a description, and every number a limit, but for these ("section.field")."""
+    """Every field has a description, and every number a limit, except these ("section.field")."""
     for path, section in all_sections(cls):
         for name, field in section.model_fields.items():
             expect(bool(field.description), f"{path}{name}: no docstring below the field says what it is")

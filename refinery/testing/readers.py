@@ -33,7 +33,7 @@ MOST = 200_000  # records of one example beyond its bytes, before a reader count
 class ReaderTests:
     """Tests of one reader. Give it a `reader` and `files`: name -> bytes of undamaged files, each with `least`
     documents or more. `source`: further keys of a source that reads them. `repeats`: whether an example, written
-    several times over, is a file of its records several times, so that parts of large files are tried.
+    several times over, is a file of its records several times, so parts of large files are tried.
 
     What they hold a reader to: the same bytes give the same records; every document has an origin and a position of its
     own, by which it is found again; parts give what the whole gives; a file that is cut off, damaged or no such file
@@ -131,7 +131,9 @@ class ReaderTests:
             for parts in (2, 3, 7):
                 read = [self.read(replace(task, part=part, parts=parts)) for part in range(parts)]
                 together = sorted((record for part in read for record in part), key=offset_of)
-                expect(together == records, f"{task.path}: {parts} parts give other records than the whole")
+                expect(
+                    together == records, f"{task.path}: {parts} parts give records that differ from those of the whole"
+                )
 
     def test_compressed_files_give_the_same_documents(self, tmp_path: Path) -> None:
         for task, data, records in self.examples(tmp_path):
@@ -140,7 +142,7 @@ class ReaderTests:
                 expect(contents(self.read(packed)) == contents(records), f"{task.path}: other documents, compressed")
 
     def test_a_file_that_is_cut_off_keeps_what_is_before_the_cut(self, tmp_path: Path) -> None:
-        """All but the last document: of some formats nobody can tell that it goes on."""
+        """All but the last document: in some formats nothing shows that it continues."""
         for task, data, records in self.examples(tmp_path):
             whole = {record.origin: record for record in documents(records)}
             for cut in (*(len(data) * place // CUTS for place in range(CUTS)), len(data) - 1):

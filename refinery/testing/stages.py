@@ -13,13 +13,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar
 
-from refinery.pipelines.corpus.replay.measured_rules import readings
 from refinery.testing.answers import digest, judge_all, judged, kept_of, resource_of
 from refinery.testing.expect import expect
 from refinery.testing.hostile import HOSTILE, LARGE, SHAPES, long_text
 from refinery.testing.in_pipeline import run_in_pipeline
 from refinery.testing.params import check_described, check_mistakes, check_recorded
 from refinery.transforms.core.document import Document, Drop, document_id, part_id
+from refinery.transforms.core.measured_rules import readings
 from refinery.transforms.core.stage import Stage
 
 SENTENCE = re.compile(r"[A-Z].*\.", re.S)
@@ -132,7 +132,7 @@ class StageTests:
             expect([one, one] == both, f"{shown(doc)}: another answer the second time")
 
     def test_another_process_gives_the_same_answers(self, tmp_path: Path) -> None:
-        """After pickling, as workers have it, and with another order of sets (PYTHONHASHSEED)."""
+        """After pickling, as in workers, and with another order of sets (PYTHONHASHSEED)."""
         docs, path = self.documents(), tmp_path / "stage.pickle"
         try:
             path.write_bytes(

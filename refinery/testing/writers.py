@@ -118,7 +118,7 @@ class WriterTests:
                     found = self.read(paths)
                 except Exception:  # noqa: BLE001, S112 - whatever the format's library raises
                     continue
-                expect(found == whole[: len(found)], f"{kind} cut at {part}/12: other documents than were written")
+                expect(found == whole[: len(found)], f"{kind} cut at {part}/12: documents differ from those written")
                 expect(len(found) < len(whole), f"{kind} cut at {part}/12: all documents are there")
             paths[kind].write_bytes(data)
 

@@ -1,6 +1,6 @@
 """Stages of the funnel, each a declaration and a PTransform: `from refinery.transforms import URL, Deduplicate`.
 
-Names are imported on first use, so that a stage loads no library that only another one needs.
+Names are imported on first use, so a stage loads no library that only another one needs.
 """
 
 from typing import TYPE_CHECKING

@@ -22,9 +22,9 @@ OTHERS = {"py", "yml", "bash"}
 LANGUAGES = {"yaml", "python", "sh", "text", "console"} | OTHERS
 FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# Pages of commands that are generated from the command line's own examples, or only parsed as those are
+# Subjects whose commands are generated from the command line's own examples, or only parsed as those are
 # (tests/pipelines/shell/test_help.py, tests/tools).
-GENERATED = {"commands.md"}
+GENERATED = {"commands"}
 
 # Python that another test runs, or that is a piece: (subject, beginning of the block) -> where, or why not.
 PYTHON_ELSEWHERE = {
@@ -62,11 +62,15 @@ NOT_RUN = {
     r"(\.venv/bin/)?torchrun ": "training frameworks: tests/frameworks",
     r"refinery export .*--format arrow_ipc:": "tests/pipelines/test_adding_an_export.py",
     r"refinery .*out/texts": "tests/pipelines/test_adding_a_writer.py",
+    r"refinery browse ": "serves until it is stopped: tests/pipelines/corpus/browse",
     r"refinery compare ": "two corpora: tests/pipelines/corpus/compare",
     r"cmp ": "compares what those wrote",
     r"gcloud |cp terraform/|terraform |eval ": "Google Cloud",
     r"refinery .*\b(gs|https|s3|hf)://(?!example)": "another machine's files",
     r"refinery acquire ": "downloads",
+    r"export HF_TOKEN=": "of the shell",
+    r"refinery .*--push hub ": "another machine: tests/pipelines/corpus/export/push",
+    r"(\w+=\S+ )?refinery refine .*--track ": "another machine's services: tests/pipelines/progress/track",
     r"refinery refine web\.yaml ": "a crawl that is not at hand: tests/pipelines/whole_runs/test_rights_run.py",
     r"refinery opt-outs 'robotstxt": "collected files of hosts: tests/transforms/rights",
     r"refinery .*(recipes/|out/)code": "repositories: tests/pipelines/whole_runs/test_code_lane.py",
@@ -105,6 +109,11 @@ def page_name(path: Path) -> str:
 def in_subject(page: str, subject: str) -> bool:
     """Whether a page is docs/SUBJECT.md, or one of those in docs/SUBJECT/."""
     return page == f"{subject}.md" or page.startswith(f"{subject}/")
+
+
+def is_generated(page: str) -> bool:
+    """Whether a page's commands are those of the command line, which other tests parse."""
+    return any(in_subject(page, subject) for subject in GENERATED)
 
 
 def subject_text(subject: str) -> str:

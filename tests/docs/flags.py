@@ -24,6 +24,7 @@ OTHERS = {
     | {"--destination"},
     "Megatron": {"--data-path", "--tokenizer-type", "--tokenizer-model", "--split-sentences", "--output-prefix"}
     | {"--append-eod", "--json-keys"},
+    "data-juicer": {"--config"},
     "cibuildwheel": {"--print-build-identifiers"},
     "torchrun": {"--nproc-per-node"},
     "curl": {"--user"},

@@ -1,4 +1,4 @@
-"""The steps of "A column" in docs/extending.md, followed literally: one file, one line of a recipe."""
+"""The steps of "A column" in docs/extending/, followed literally: one file, one line of a recipe."""
 
 import re
 import sys
@@ -10,11 +10,11 @@ import yaml
 
 import refinery.corpus
 from refinery.pipelines.cli.command_line import execute
-from tests.pipelines.inputs import ROOT
+from tests.docs.blocks import subject_text
 from tests.pipelines.small_runs import command, text_of
 
-PAGE = (ROOT / "docs" / "extending.md").read_text()
-SECTION = PAGE[PAGE.index("## A column") :]
+PAGE = subject_text("extending")
+SECTION = PAGE[PAGE.index("# A column\n") :]
 FILE = re.search(r"```python\n(.*?)```", SECTION, re.S)
 LINE = re.search(r"^stages: .*$", SECTION, re.M)
 assert FILE and LINE

@@ -1,4 +1,4 @@
-"""The steps of "A cut" in docs/extending.md, followed literally: one file, one line of a recipe."""
+"""The steps of "A cut" in docs/extending/, followed literally: one file, one line of a recipe."""
 
 import json
 import re
@@ -19,11 +19,12 @@ from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
-from tests.pipelines.inputs import ROOT, run
+from tests.docs.blocks import subject_text
+from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import OFF, text_of
 
-PAGE = (ROOT / "docs" / "extending.md").read_text()
-SECTION = PAGE[PAGE.index("## A cut") :]
+PAGE = subject_text("extending")
+SECTION = PAGE[PAGE.index("# A cut\n") :]
 CODE, TEST = re.findall(r"```python\n(.*?)```", SECTION, re.S)[:2]
 LINE = re.search(r"^stages: .*$", SECTION, re.M)
 assert LINE

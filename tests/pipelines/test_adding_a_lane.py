@@ -17,9 +17,10 @@ from refinery.pipelines.recipe.schema import recipe_schema
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.transforms.write.shards import provenance_columns
 from tests.corpus_factory import tokenizer_json
+from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import corpus_bytes, run
 
-PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
+PAGE = subject_text("extending")
 MODULE = '''
 """Letters: what stands between "Dear" and the signature."""
 
@@ -200,8 +201,8 @@ def test_files_of_other_formats_are_refused(recipe: Path, tmp_path: Path) -> Non
 
 
 def test_the_lane_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example of docs/extending.md as it stands: a recipe names it, and its stage for licences is gone."""
-    section = PAGE[PAGE.index("## A lane") :]
+    """The example of docs/extending/lane.md as it stands: a recipe names it, and its stage for licences is gone."""
+    section = PAGE[PAGE.index("# A lane\n") :]
     block = re.search(r"```python\n(.*?)```", section, re.S)
     assert block and '`lane: "unlicensed:LANE"`' in section
     (tmp_path / "unlicensed.py").write_text(block[1])

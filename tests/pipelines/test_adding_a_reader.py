@@ -1,4 +1,4 @@
-"""The steps of "A reader" in docs/extending.md, followed literally: one file, one source of a recipe."""
+"""The steps of "A reader" in docs/extending/, followed literally: one file, one source of a recipe."""
 
 import gzip
 import io
@@ -35,12 +35,13 @@ from refinery.transforms.read.formats.jsonl import JSONL
 from refinery.transforms.read.plan import ReadTask, plan_sources
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import read_task
+from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import ROOT, run
 from tests.pipelines.small_runs import OFF, text_of
 from tests.sampling import one_commit_in_four
 
-PAGE = (ROOT / "docs" / "extending.md").read_text()
-SECTION = PAGE[PAGE.index("## A reader") :]
+PAGE = subject_text("extending")
+SECTION = PAGE[PAGE.index("# A reader\n") :]
 CODE, TEST = re.findall(r"```python\n(.*?)```", SECTION, re.S)[:2]
 LINE = re.search(r"^sources: .*$", SECTION, re.M)
 BLOCK = re.search(r"```text\n(.*?)```", SECTION, re.S)

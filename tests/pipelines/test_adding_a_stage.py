@@ -1,4 +1,4 @@
-"""The steps of "A filter" in docs/extending.md, followed literally: one file, one line of a recipe."""
+"""The steps of "A filter" in docs/extending/, followed literally: one file, one line of a recipe."""
 
 import io
 import json
@@ -21,11 +21,12 @@ from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.runners.dataflow.worker_package import build_package
+from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import ROOT, run
 from tests.sampling import one_commit_in_four
 
-PAGE = (ROOT / "docs" / "extending.md").read_text()
-SECTION = PAGE[PAGE.index("## A filter") :]
+PAGE = subject_text("extending")
+SECTION = PAGE[PAGE.index("# A filter\n") :]
 FILE = re.search(r"```python\n(.*?)```", SECTION, re.S)
 LINE = re.search(r"^stages: .*$", SECTION, re.M)
 TEST = re.search(r"\*\*3\. Its test.*?```python\n(.*?)```", SECTION, re.S)

@@ -1,4 +1,4 @@
-"""The steps of "A writer" in docs/extending.md, followed literally: one file, one line of a recipe; and what looks at a
+"""The steps of "A writer" in docs/extending/, followed literally: one file, one line of a recipe; and what looks at a
 corpus of texts."""
 
 import gzip
@@ -29,10 +29,11 @@ from refinery.pipelines.recipe import user_stages, writers
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.writers import own_writers
-from tests.pipelines.inputs import ROOT, corpus_bytes, run
+from tests.docs.blocks import subject_text
+from tests.pipelines.inputs import corpus_bytes, run
 
-PAGE = (ROOT / "docs" / "extending.md").read_text()
-SECTION = PAGE[PAGE.index("## A writer") :]
+PAGE = subject_text("extending")
+SECTION = PAGE[PAGE.index("# A writer\n") :]
 CODE, TEST = re.findall(r"```python\n(.*?)```", SECTION, re.S)[:2]
 LINE = re.search(r"```yaml\n(.*?)\n```", SECTION, re.S)
 COMMANDS = re.search(r"```sh\n(.*?)\n```", SECTION, re.S)
@@ -240,8 +241,8 @@ TRUE_READ: list[Any] = []
 @pytest.mark.parametrize(
     ("read", "found"),
     [
-        (swapped, "2 texts (that are not those of their ids|of another size than their provenance says)"),
-        (longer, r"\d+ texts of another size than their provenance says; the first: row 0 has \d+ bytes"),
+        (swapped, "2 texts (that are not those of their ids|whose size is not that of their provenance)"),
+        (longer, r"\d+ texts whose size is not that of their provenance; the first: row 0 has \d+ bytes"),
         (shorter, r"\d+ texts found, \d+ expected from the manifest"),
         (more, r"more texts found, \d+ expected from the manifest"),
         (failing, "the writer 'jsonl' cannot read it \\(KeyError: 'text'\\)"),

@@ -1,4 +1,4 @@
-"""The steps of "An export" in docs/extending.md, followed literally: one file, one command."""
+"""The steps of "An export" in docs/extending/, followed literally: one file, one command."""
 
 import pickle
 import re
@@ -18,11 +18,11 @@ from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.corpus.export import options
 from refinery.pipelines.corpus.export.registry import load_format
 from refinery.pipelines.recipe import user_stages
+from tests.docs.blocks import subject_text
 from tests.pipelines.corpus.export.exporting import corpus_shards
-from tests.pipelines.inputs import ROOT
 
-PAGE = (ROOT / "docs" / "extending.md").read_text()
-SECTION = PAGE[PAGE.index("## An export") :]
+PAGE = subject_text("extending")
+SECTION = PAGE[PAGE.index("# An export\n") :]
 CODE, TEST = re.findall(r"```python\n(.*?)```", SECTION, re.S)[:2]
 COMMAND = re.search(r"```sh\n(.*?)\n```", SECTION, re.S)
 assert COMMAND
@@ -69,8 +69,8 @@ def test_the_steps(
     assert sorted(found) == sorted(row["text_bytes"] for documents in want.values() for row in documents)
 
     assert execute(["verify", str(output)]) == 1
-    assert "the format 'arrow' is none of ours; install the package that offers it" in capsys.readouterr().out
-    with pytest.raises(FormatError, match="the format 'arrow' is none of ours"):
+    assert "the format 'arrow' is not built in; install the package that offers it" in capsys.readouterr().out
+    with pytest.raises(FormatError, match="the format 'arrow' is not built in"):
         list(refinery.corpus.open(output).documents())
     offer(monkeypatch)
     assert execute(["verify", str(output)]) == 0

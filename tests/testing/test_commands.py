@@ -72,7 +72,12 @@ BROKEN = {
     "a heavy import": ("from argparse import", "import numpy\nfrom argparse import", HEAVY, "imports numpy at its top"),
     "no examples": ("examples=EXAMPLES, ", "", HELP, "a line that begins with"),
     "an example that is refused": ("a.txt -n 3", "a.txt -n many", EXAMPLE, "the parser refuses it: "),
-    "an example with a flag of nobody": ("a.txt -n 3", "a.txt --most 3", EXAMPLE, "'--most'.* is no argument of it"),
+    "an example with a flag of nobody": (
+        "a.txt -n 3",
+        "a.txt --most 3",
+        EXAMPLE,
+        "'--most'.* is not an argument of it",
+    ),
     "an argument without help": ('"file", help="a text"', '"file"', ARGUMENT, "file: no help given"),
     "an argument of the program's": ('dest="number"', 'dest="command"', ARGUMENT, "stored as 'command'"),
     "any flag": (

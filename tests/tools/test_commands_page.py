@@ -1,4 +1,4 @@
-"""docs/commands.md is what the command line is, and what other pages and recipes tell people to type is understood."""
+"""docs/commands.md and docs/commands/ are what the command line is; commands on other pages and in recipes parse."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ import pytest
 from refinery.pipelines.cli.command_line import build_parser
 from refinery.pipelines.shell.help_text import COMMENT, all_commands
 from tests.docs.flags import of_beam
-from tools.commands_page import PAGE, render
+from tools.commands_page import FOLDER, PAGE, all_pages, by_section, file_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "recipes").glob("*.yaml"))]
@@ -17,16 +17,20 @@ FENCE = re.compile(r"^```(?:sh|bash)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDERS = {" FORMAT ": " jsonl "}  # where the parser wants one of several
 
 
-def test_the_page_is_that_of_the_parser() -> None:
-    text = (ROOT / PAGE).read_text()
-    assert text == render(text), "run python -m tools.commands_page"
+def test_the_pages_are_those_of_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    pages = all_pages()
+    assert {path: path.read_text() for path in pages} == pages, "run python -m tools.commands_page"
+    assert set(pages) == {PAGE, *FOLDER.glob("*.md")}
 
 
-def test_every_command_and_flag_is_on_it() -> None:
-    text = (ROOT / PAGE).read_text()
+def test_every_command_and_flag_is_on_one_of_them() -> None:
+    overview = (ROOT / PAGE).read_text()
+    pages = {name: file_of(section) for section, names in by_section().items() for name in names}
     for name, parser in all_commands(build_parser()):
-        _, _, section = text.partition(f"\n### {name}\n")
-        section = section.partition("\n### ")[0]
+        assert f"({FOLDER.name}/{pages[name]}#{name.replace(' ', '-')})" in overview
+        _, _, section = (ROOT / FOLDER / pages[name]).read_text().partition(f"\n## {name}\n")
+        section = section.partition("\n## ")[0]
         assert f"refinery {name}" in section
         options = [action.option_strings[-1] for action in parser._actions if action.option_strings]
         assert all(f"`{option}" in section for option in options if option != "--help"), name

@@ -1,4 +1,4 @@
-"""CRC-32C of every MiB of a file, so that a block can be verified without the rest of the file.
+"""CRC-32C of every MiB of a file, so a block can be verified without the rest of the file.
 
 The manifest lists them for each .bin as one string: base64 of big-endian uint32, one per MiB, the last one for the
 remainder. `combine_blocks` computes the CRC-32C of the whole file from them, so a wrong list is detected.

@@ -138,7 +138,7 @@ def index_bytes(lengths: Tokens, dtype: np.dtype[Any]) -> bytes:
 
 def read_header(data: bytes, what: str) -> tuple[int, int, int]:
     """Of an .idx: code of the dtype, number of sequences, entries of the document index. Raises FormatError, which
-    names `what`, for anything that is no header."""
+    names `what`, for anything that is not a header."""
     if len(data) < IDX_HEADER.size:
         raise FormatError(f"{what}: {len(data)} bytes found, at least {IDX_HEADER.size} expected")
     magic, version, code, n, entries = IDX_HEADER.unpack_from(data)

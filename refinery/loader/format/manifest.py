@@ -233,7 +233,7 @@ def read_manifest(store: Store, whole: bool = False) -> Manifest:
 
 
 def load_manifest(store: Store) -> tuple[Manifest, bytes]:
-    """The manifest of the corpus at `store`, and its sealed bytes. Raises as `read_manifest`.
+    """The manifest of the corpus at `store`, and its sealed bytes. Raises the same errors as `read_manifest`.
 
     From a remote store it is read once more if the seal is broken: the bytes may have been corrupted in transit.
     """
@@ -276,7 +276,7 @@ def _column(entry: Fields) -> Column:
     if column.type not in COLUMN_TYPES:
         raise FormatError(f"{entry.where}: type is {column.type!r:.80}, {', '.join(COLUMN_TYPES)} expected")
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", column.name) or column.name in provenance_schema(()).names:
-        raise FormatError(f"{entry.where}: name is {column.name!r:.80}, a lower-case name of its own expected")
+        raise FormatError(f"{entry.where}: name is {column.name!r:.80}, a unique lower-case name expected")
     return column
 
 

@@ -22,7 +22,7 @@ from refinery.loader.format.provenance import PARQUET
 
 FOLDER = "packed"
 ROW_GROUP = 1024  # rows
-GROUP_TOKENS = 1 << 22  # most places of a row group: 1,024 rows of 4,096, fewer longer ones, so that memory is bounded
+GROUP_TOKENS = 1 << 22  # most places of a row group: 1,024 rows of 4,096, fewer longer ones, so memory is bounded
 FILE_DOCUMENTS = 50_000  # most documents (parts of split ones) of a file, but for a single row that has more
 MAX_LENGTH = 1 << 20
 NO_DOCUMENT = -1  # doc_ids of padding
@@ -64,7 +64,7 @@ DELTAS = "DELTA_BINARY_PACKED"  # of places in a text, which differ little from 
 
 @dataclass(frozen=True, slots=True)
 class PackedFormat:
-    """What every row of a corpus shares. length: places of a row. pad_id: of places behind the last token; None does
+    """What every row of a corpus shares. length: places of a row. pad_id: of places after the last token; None does
     not check them. structure: names of the structure columns that its files have, of STRUCTURE."""
 
     length: int
@@ -152,7 +152,7 @@ def packed_name(split: str, domain: str, shard: tuple[int, int], part: int) -> s
 
 
 def padding_id(bos_id: int, eos_id: int | None) -> int:
-    """The id of padding: EOS, else the first that is not BOS, so that BOS can be counted in whole rows."""
+    """The id of padding: EOS, or the first that is not BOS, so BOS can be counted in whole rows."""
     return eos_id if eos_id is not None and eos_id != bos_id else int(bos_id == 0)
 
 
@@ -286,7 +286,7 @@ def check_rows(rows: PackedRows, layout: PackedFormat, what: str, first: int = 0
     - 1 to L tokens, then padding: doc_ids -1, input_ids the format's pad_id, no loss.
     - Documents numbered from 0 without gaps, each beginning with BOS, which is nowhere else: num_docs == count(BOS).
     - Ids from 0 to below the vocabulary size, in input_ids and target_ids.
-    - Loss only where the next place belongs to the same document, and target_ids is what stands there.
+    - Loss only where the next place belongs to the same document, and target_ids is the token of that place.
     - Structure columns, where there are any: see `_check_structure`.
     """
     n, length = len(rows), layout.length

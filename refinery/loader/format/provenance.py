@@ -38,7 +38,7 @@ TOKENS = ("token_offset", "token_count")  # columns that corpora of texts have n
 
 
 def stage_columns(columns: Sequence[Column]) -> list[pa.Field]:
-    """The columns that stages fill, as Arrow has them."""
+    """The columns that stages fill, as Arrow fields."""
     return [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
 
 

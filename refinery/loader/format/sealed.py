@@ -1,4 +1,4 @@
-"""Sealed JSON: canonical bytes with a digest of themselves, so that every changed bit is detected."""
+"""Sealed JSON: canonical bytes with a digest of themselves, so every changed bit is detected."""
 
 import hashlib
 import json
@@ -31,9 +31,11 @@ def unseal(data: bytes, what: str) -> dict[str, Any]:
         canonical = isinstance(expected, str) and _is_canonical({**payload, "sha256": expected}, data)
         found = _digest_without(data) if canonical else hashlib.sha256(_canonical(payload)).hexdigest()
         if found != expected:
-            raise FormatError(f"{what}: the contents have sha256 {found}, {expected!r:.80} expected: damaged or edited")
+            raise FormatError(
+                f"{what}: the contents have sha256 {found}, {expected!r:.80} expected; the file was damaged or edited"
+            )
         if not canonical:
-            raise FormatError(f"{what}: not the canonical bytes: damaged or edited")
+            raise FormatError(f"{what}: not the canonical bytes; the file was damaged or edited")
     except FormatError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -2,10 +2,10 @@
 
 A view's documents are laid out as *segments*: one for each shard, domain, split and *turn*. The first turn has every
 chosen document of a shard once, the second those that are delivered at least twice, and so on. All turns of a domain
-come one after the other, so that two copies of a document are as far apart in its order as any two documents.
+come one after the other, so two copies of a document are as far apart in its order as any two documents.
 
 A segment is either the whole shard or *runs*: neighbouring chosen documents are one range of tokens. Runs are stored in
-blocks of 64, bit-packed, each block with the place of its first token in the view and in the shard, so that a token
+blocks of 64, bit-packed, each block with the place of its first token in the view and in the shard, so a token
 is found by two binary searches and one block, whatever the size, and the file can be memory-mapped.
 """
 
@@ -38,7 +38,7 @@ SEGMENT = np.dtype(
     ]
 )
 MOST_BITS = 48  # of a length or gap: with a shift of 7 it is inside eight bytes
-PADDING = 8  # bytes after the runs, so that eight can be read at any of them
+PADDING = 8  # bytes after the runs, so eight can be read at any of them
 MOST_TOKENS = 2**62
 
 Table = npt.NDArray[Any]
@@ -200,7 +200,7 @@ class Selection:
         end = gaps_at + ((counts - 1) * gap_bits + 7 >> 3)
         wrong = (offsets < 0) | (gap_bits > MOST_BITS) | (length_bits > MOST_BITS) | (end > len(self._words) - 1)
         if wrong.any():
-            raise self._wrong(blocks, wrong, "names bytes behind the end, or too many bits")
+            raise self._wrong(blocks, wrong, "refers to bytes after the end, or has too many bits")
         lengths = self._unpack(offsets, length_bits, counts)
         gaps = self._unpack(gaps_at, gap_bits, counts - 1)
         before = np.cumsum(lengths, axis=1) - lengths
@@ -217,7 +217,9 @@ class Selection:
         wrong |= last != np.where(is_last, self.starts[segments + 1], following)
         wrong |= (blocks == self.first_block[segments]) & (first != self.starts[segments])
         if wrong.any():
-            raise self._wrong(blocks, wrong, "has runs that are empty or adjacent, or other tokens than its segment")
+            raise self._wrong(
+                blocks, wrong, "has runs that are empty or adjacent, or whose tokens do not add up to its segment"
+            )
         return Runs(first[:, None] + before, starts, lengths)
 
     def _unpack(self, at: I64, bits: I64, counts: I64) -> I64:

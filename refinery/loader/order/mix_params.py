@@ -48,7 +48,7 @@ class MixParams:
     """A schedule of weights.
 
     stages: in sequence; the last may have tokens=None, otherwise the stream ends after it.
-    repeats: most epochs of a domain that may be delivered, by domain or for all; None for no limit.
+    repeats: maximum epochs of a domain that may be delivered, by domain or for all; None for no limit.
     on_limit: what happens before the first sample beyond a limit. "stop" ends the stream; "error" raises
         RepetitionLimit; "renormalise" goes on without that domain, the others keeping their proportions, until none is
         left; "repeat" goes on with it.
@@ -94,7 +94,7 @@ def mix_params(weights: Mapping[str, float] | Sequence[MixStage] | MixParams, ep
     """A stream's `weights` argument as MixParams; `epochs` becomes the limit of every domain."""
     if isinstance(weights, MixParams):
         if epochs is not None:
-            raise ValueError(f"epochs: {epochs} given with MixParams, None is allowed: MixParams has `repeats`")
+            raise ValueError(f"epochs: {epochs} given with MixParams, None is allowed; set `repeats` of MixParams")
         return weights
     stages = [MixStage(weights)] if isinstance(weights, Mapping) else weights
     if not isinstance(stages, Sequence) or not all(isinstance(stage, MixStage) for stage in stages):
@@ -149,7 +149,7 @@ def by_tokens(weights: Mapping[str, float], fill: Mapping[str, float], params: M
 
 
 def diffused(counts: Sequence[int]) -> I64:
-    """int64 [sum(counts)]: domains in turn, so that before any place each has its share of places within one.
+    """int64 [sum(counts)]: domains in turn, so before any place each has its share of places within one.
 
     Tijdeman, "The chairman assignment problem" (Discrete Mathematics 32, 1980): of the domains whose share has grown by
     1 / (2k - 2) more than they had, the one that has to come soonest is next; no domain is ever 1 - 1 / (2k - 2) of a

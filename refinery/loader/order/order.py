@@ -5,8 +5,8 @@ An epoch's n samples are shuffled in two steps that keep reads long and the live
 1. Blocks of K consecutive samples (the last may be short) are permuted by a keyed bijection. Laid end to end in that
    order they are the epoch's *sequence*, whose elements are samples.
 2. The sequence is cut into C *lanes* of equal length (give or take one). Position p is element p div C of lane
-   p mod C, so that consecutive positions come from C distant places. Inside a lane, *windows* of W x K elements are
-   shuffled by a keyed bijection. The first window of each lane is shortened by a different amount, so that window ends
+   p mod C, so consecutive positions come from C distant places. Inside a lane, *windows* of W x K elements are
+   shuffled by a keyed bijection. The first window of each lane is shortened by a different amount, so window ends
    are evenly spread over time: if W x K >= C, two lanes never need new blocks at the same position.
 
 The keyed bijection is a Feistel network on ceil(log2 n) bits, at least 5 (with fewer, permutations of 5 to 8 elements
@@ -140,7 +140,7 @@ def permute(x: U64, n: Each, keys: U64, tweak: Each = _ZERO, inverse: bool = Fal
 class Order:
     """The order of one epoch of `n` samples: `order[positions]` are samples. Immutable; at most 32 KB, whatever n is.
 
-    domain: a name, so that domains have different orders. Raises ValueError for n outside 1 to 2^52.
+    domain: a name, so domains have different orders. Raises ValueError for n outside 1 to 2^52.
     """
 
     def __init__(self, n: int, *, seed: int, epoch: int, block: int, lanes: int, window: int, domain: str = "") -> None:
@@ -217,8 +217,8 @@ class Order:
         return int(permute(np.array([block], np.uint64), np.uint64(self.blocks), self._block_keys, inverse=True)[0])
 
     def windows(self, positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """int64 [len(positions), 3]: the window that each position draws from: start and stop in the sequence, and the
-        last position that draws from it.
+        """int64 [len(positions), 3]: the window that each position draws from, as start and stop in the sequence and
+        the last position that draws from it.
 
         A window's samples are those of `pieces(start, stop)`; its start identifies it within the epoch.
         """

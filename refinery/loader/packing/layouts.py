@@ -56,7 +56,7 @@ class Layouts:
         self._slots, self._kept, self._head = slots, kept, 0
 
     def find(self, rows: I64, epoch: int) -> I64:
-        """int64 [pieces, 5]: of the pieces of these rows, one row after another, by their first tokens: place in
+        """int64 [pieces, 5]: the pieces of these rows, row by row, ordered by their first tokens. Columns: place in
         `rows`, part, first token in it, tokens that are read, place in the row. A row of -1 has none.
 
         Cost: 0.1 us for each piece, and 60 ns for each of the blocks that are not in the ring.

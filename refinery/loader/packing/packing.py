@@ -37,8 +37,8 @@ class BestFitParams:
 
     block: tokens whose documents are packed together; None: 2^20, more where that is less than 512 rows. folder: where
     the table of a corpus of a million documents and more is kept between starts, on a local disk; None for `packing` in
-    the cache of RemoteParams, by default in the user's cache folder. repack: pack anew in each epoch, so that documents
-    meet others; False: every epoch has the rows of best fit decreasing, and the same neighbours.
+    the cache of RemoteParams, by default in the user's cache folder. repack: True packs again in each epoch, so
+    documents get other neighbours; False keeps the rows of best fit decreasing in every epoch.
     """
 
     block: int | None = None

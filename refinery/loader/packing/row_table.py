@@ -28,8 +28,8 @@ class RowTable:
     """Pieces of a domain, in the order of its tokens, and the rows that each block has in every epoch.
 
     starts: int64 [pieces], the domain's token that a piece begins with. reads: int32 [pieces], its tokens, one more
-    where its document goes on behind it: that is then the label of the row's last place. piece_bounds, row_bounds:
-    int64 [blocks + 1], where the pieces and the rows of each block begin, and the end; each block has some.
+    where its document continues, because the extra token is the label of the row's last place. piece_bounds,
+    row_bounds: int64 [blocks + 1], where the pieces and the rows of each block begin, and the end; each block has some.
     """
 
     starts: I64

@@ -2,7 +2,7 @@
 
 Every tool that looks at a finished corpus opens its files here, so all refuse the same files in the same words.
 `refinery.corpus.open` gives the same for views, exports and adopted corpora, with texts, rules and lookups; this module
-needs numpy and pyarrow alone.
+needs only numpy and pyarrow.
 """
 
 import hashlib
@@ -120,8 +120,8 @@ class Corpus:
         return data
 
     def parquet(self, path: str, schema: pa.Schema | None = None) -> AbstractContextManager[GuardedFile]:
-        """A Parquet file of the corpus, whose reads are bounded. schema: all columns that it must have. Raises as
-        `GuardedFile`."""
+        """A Parquet file of the corpus, whose reads are bounded. schema: all columns that it must have. Raises the same
+        errors as `GuardedFile`."""
         return guarded_parquet(self.store.open(path), self.store.url(path), schema)
 
     @cached_property
@@ -150,7 +150,7 @@ class Corpus:
                 yield entry
 
     def index_of(self, entry: ShardEntry) -> Index:
-        """Where the documents of a shard are. Raises as `load_index`."""
+        """Where the documents of a shard are. Raises the same errors as `load_index`."""
         return load_index(self.store, entry)
 
     @property
@@ -165,7 +165,7 @@ class Corpus:
         more or fewer rows than documents. Memory: a batch.
         """
         if entry.provenance_file is None:
-            raise FormatError(f"{self.root} was adopted from files without provenance: nothing of it can be traced")
+            raise FormatError(f"{self.root} was adopted from files without provenance, so it cannot be traced")
         rows = 0
         with self.parquet(entry.provenance.path, self.schema) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=columns):

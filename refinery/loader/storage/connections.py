@@ -24,7 +24,7 @@ class Lease:
 class Connections:
     """Connections to one host, used again when idle. Safe to share between threads; a forked child opens its own.
 
-    proxied: through the proxy that HTTPS_PROXY names, unless NO_PROXY names the host; for https alone.
+    proxied: through the proxy that HTTPS_PROXY names, unless NO_PROXY names the host; only for https.
     """
 
     def __init__(self, scheme: str, host: str, port: int | None, proxied: bool = False) -> None:
@@ -44,7 +44,7 @@ class Connections:
             self._begin()
 
     def open_ahead(self, count: int, timeout: float) -> None:
-        """Open `count` connections in the background, so that the first requests need not wait for that. timeout:
+        """Open `count` connections in the background, so the first requests need not wait for that. timeout:
         seconds for each. An error is left to the request that needs the connection."""
         self._check_process()
         how = timeout, self._closed

@@ -170,7 +170,7 @@ class Attempt:
 
     @contextlib.contextmanager
     def abortable(self, abort: Callable[[], None]) -> Iterator[None]:
-        """While inside, `cancel` calls `abort` (which shuts the socket down, so that a blocked read returns)."""
+        """While inside, `cancel` calls `abort` (which shuts the socket down, so a blocked read returns)."""
         with self._lock:
             self._abort = abort
         try:

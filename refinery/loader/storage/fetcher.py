@@ -137,7 +137,7 @@ class Fetcher:
                 attempt.cancel()
 
     def _may_hedge(self) -> bool:
-        """Hedges stay a small share of all reads, so that a slow server does not get twice the load."""
+        """Hedges stay a small share of all reads, so a slow server does not get twice the load."""
         with self._lock:
             allowed = self._hedges < 2 + self._params.hedge_share * self._reads
             self._hedges += allowed

@@ -1,7 +1,7 @@
 """A full disk named: which file was being written, and how much room there is where it was to go.
 
 The system's own error names no file where a write fails, only where an open does; and a part is written to a scratch
-folder first, which is often on another disk than the corpus.
+folder first, which is often not on the corpus's disk.
 """
 
 import contextlib

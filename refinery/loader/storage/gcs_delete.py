@@ -68,6 +68,6 @@ def _send(store: Bucket, names: list[str]) -> list[int]:
         with batch:
             for name in names:
                 store.blob(name).delete(retry=None, timeout=timeout)
-    except ValueError as error:  # an answer that is no list of answers, or has too few
+    except ValueError as error:  # an answer that is not a list of answers, or has too few
         raise Transient(f"not the answer to a batch: {error}") from error
     return [response.status_code for response in batch._responses]

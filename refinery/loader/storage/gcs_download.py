@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
 def download(wanted: Wanted, attempt: Attempt, buffers: Buffers) -> RangeResponse:
     """The stored bytes, also of objects with Content-Encoding: gzip. The version is the generation.
 
-    Raises the exceptions of google.api_core for other answers than bytes, those of requests, Transient, OSError.
+    Raises the exceptions of google.api_core for answers without bytes, those of requests, Transient, OSError.
     """
     from google.api_core import exceptions
     from google.auth.exceptions import GoogleAuthError
@@ -43,7 +43,7 @@ def download(wanted: Wanted, attempt: Attempt, buffers: Buffers) -> RangeRespons
         response = client._http.get(url, headers=headers, stream=True, timeout=timeout)
     except GoogleAuthError:  # some are ValueErrors, too
         raise
-    except ValueError as error:  # of requests: redirected to what is no URL
+    except ValueError as error:  # of requests: redirected to what is not a URL
         raise Transient(error) from error
     try:
         if response.status_code not in (http.client.OK, http.client.PARTIAL_CONTENT):

@@ -209,7 +209,7 @@ class GcsStore(BucketStore):
         with open_bytes(source) as stream:
             made = retried(at_once) if size <= UPLOAD_CHUNK else self._send(url, begin, stream, size, retried)
         if made != given:
-            raise StorageError(f"{url}: cannot be written: the service stored other bytes than were sent")
+            raise StorageError(f"{url}: cannot be written; the service stored different bytes from those sent")
 
     def _send(
         self, url: str, begin: Callable[[], str], stream: BinaryIO, size: int, retried: Callable[..., Any]

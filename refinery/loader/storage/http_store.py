@@ -2,7 +2,7 @@
 
 Every response is checked: status, Content-Range, Content-Length, identity encoding, and an unchanged ETag. Redirects
 are followed on the same host only, unless the store was opened for a hub that keeps its files elsewhere. URLs with a
-user name, password or query string are rejected, so that none can end up in a log.
+user name, password or query string are rejected, so none can end up in a log.
 """
 
 import http.client

@@ -41,7 +41,7 @@ class Pace:
     def slot(self, size: int, urgent: bool, until: float) -> Iterator[None]:
         """Wait until a request for `size` bytes may be sent; it is in flight until the end of the block.
 
-        urgent: somebody waits for it. As many urgent ones may be in flight as others, so that they need not wait for
+        urgent: somebody waits for it. As many urgent ones may be in flight as others, so they need not wait for
         these, and not bounded in bytes. until: time.monotonic() from which on, as after `stop`, nothing waits.
         """
         changed = self._changed[urgent]

@@ -30,7 +30,7 @@ class Buffers:
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
-        self._kept: list[Memory] = []  # their sizes are powers of two, so that few kinds are needed
+        self._kept: list[Memory] = []  # their sizes are powers of two, so few kinds are needed
         self._begin()
 
     def _begin(self) -> None:

@@ -232,7 +232,7 @@ class RangeStream(PiecesStream):
         found = self._store.range(self._name, start, stop, self._version)
         if found.size not in (None, self._size):
             where = self._store.url(self._name)
-            raise StorageError(f"{where}: {found.size} bytes found, {self._size} expected: the object has changed")
+            raise StorageError(f"{where}: {found.size} bytes found, {self._size} expected; the object has changed")
         self._version = self._version or found.version
         return found.data
 

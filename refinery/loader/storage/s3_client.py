@@ -1,8 +1,8 @@
 """Requests to a bucket of S3, or of anything that speaks its protocol: signed, sent once, and what their answers mean.
 
-Not by obstore, which reads S3 well, since what this project relies on cannot be had with it (0.12): a completion of a
-multipart upload that must not overwrite; 409, "try again", told apart from 412, "exists"; CRC-32C in the headers of
-requests and answers; keys that are no clean paths, such as "a//b"; the region that a redirect names; and an attempt
+obstore reads S3 well, but lacks what this project relies on (0.12): a completion of a
+multipart upload that must not overwrite; 409, "try again", distinguished from 412, "exists"; CRC-32C in the headers of
+requests and answers; keys that are not clean paths, such as "a//b"; the region that a redirect names; and an attempt
 that ends when another thread says so.
 
 Addresses: https://BUCKET.s3.REGION.amazonaws.com at AWS, ENDPOINT/BUCKET elsewhere. Bodies are sent whole, with their
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 AGAIN = 4  # requests sent for one, where each answer says how the next has to differ
 PIECE = 1 << 18  # bytes sent between two checks of the time limit
-MOST_ANSWER = 32 << 20  # bytes of an answer that is no object; a listing of 1,000 keys has up to 4 MB
+MOST_ANSWER = 32 << 20  # bytes of an answer that is not an object; a listing of 1,000 keys has up to 4 MB
 TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 BUSY = frozenset(("ConditionalRequestConflict", "OperationAborted"))  # 409: another request for the key is under way
 CORRUPTED = frozenset(("BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody", "InvalidDigest", "RequestTimeout"))
@@ -165,10 +165,10 @@ class S3Client:
                 raise self._judged(answer, ask, keys)
             else:
                 origin, path = self.origin, self.path(ask.key)
-        raise Refusal(answer.status, f"status {answer.status} again and again, each time to ask in another way")
+        raise Refusal(answer.status, f"status {answer.status} after every redirect and correction")
 
     def _ask_why(self, ask: Ask, attempt: Attempt, answer: Answer) -> NoReturn:
-        """Answers to HEAD have no body that says why: ask for a byte instead. Raises as `send_for`."""
+        """Answers to HEAD have no body that says why: ask for a byte instead. Raises the same errors as `send_for`."""
         asked = replace(ask, method="GET", headers={**ask.headers, "range": "bytes=0-0"}, passed=ask.passed | {416})
         with contextlib.suppress(Answered):
             self.send(asked, attempt)

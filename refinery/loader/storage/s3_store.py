@@ -177,7 +177,9 @@ class S3Store(BucketStore):
         if written is not None and written.crc32c == given[1]:
             return None
         if written is not None and written.crc32c:
-            raise StorageError(f"{self.url(name)}: cannot be written: the service stored other bytes than were sent")
+            raise StorageError(
+                f"{self.url(name)}: cannot be written; the service stored different bytes from those sent"
+            )
         found = self.info(name)
         if found is None:
             raise StorageError(f"{self.url(name)}: existed during the upload and was then deleted", 412)
@@ -228,7 +230,9 @@ class S3Store(BucketStore):
         upload = self._upload(self.key(name), data, given, exclusive=False)
         written = upload.write()  # idempotent: writing the same bytes twice is harmless
         if (written is None and self.read(name) != data) or (written and written.crc32c not in ("", given[1])):
-            raise StorageError(f"{self.url(name)}: cannot be written: the service stored other bytes than were sent")
+            raise StorageError(
+                f"{self.url(name)}: cannot be written; the service stored different bytes from those sent"
+            )
 
     def check_exclusive(self, large: bool = False) -> None:
         """Raise StorageError where this service would let one writer replace what another one published.
@@ -243,7 +247,7 @@ class S3Store(BucketStore):
                 won = [found for found in pool.map(Upload.write, tries) if found is not None]
             if len(won) > 1:
                 raise StorageError(
-                    f"{self.root}: {len(won)} writers of one object were all told that they had created it: this store "
+                    f"{self.root}: {len(won)} writers all created one object; this store "
                     "ignores the header If-None-Match: *, so published files could be replaced without a word"
                 )
             client.exclusive = True

@@ -93,7 +93,7 @@ class Upload:
             return self._at_once()
         if at_once:
             raise StorageError(
-                f"{self.url}: cannot be written: {size} bytes given, up to {MOST_AT_ONCE} are allowed: this store "
+                f"{self.url}: cannot be written: {size} bytes given, up to {MOST_AT_ONCE} are allowed; this store "
                 "ignores If-None-Match where a multipart upload is completed"
             )
         for _ in range(UPLOADS):

@@ -179,7 +179,8 @@ class Store(ABC):
         """Remove the object if it exists."""
 
     def delete_many(self, names: Iterable[str]) -> Names:
-        """Remove objects, in no particular order. Returns those that may not be removed (403). Raises as `delete`."""
+        """Remove objects, in no particular order. Returns those that may not be removed (403). Raises the same
+        errors as `delete`."""
         refused = []
         for name in names:
             try:
@@ -208,7 +209,7 @@ class Store(ABC):
 
 
 def conflict(url: str, found: tuple[int, str], given: tuple[int, str]) -> StorageConflict:
-    """The error for an object at `url` with other bytes than those to be published; found, given: size and crc32c."""
+    """The error for an object at `url` whose bytes differ from those to be published; found, given: size and crc32c."""
     return StorageConflict(
         f"{url} exists with other bytes: {found[0]} bytes, crc32c {found[1]} there; "
         f"{given[0]} bytes, crc32c {given[1]} to be published"
@@ -301,7 +302,7 @@ class LocalStore(Store):
 def _temporary(final: Path, source: bytes | Path) -> Iterator[Path]:
     """A synced temporary file with the bytes of `source`, in the folder of `final`; removed at the end if it exists.
 
-    Locked while its writer is alive, so that `sweep` recognises files of killed writers.
+    Locked while its writer is alive, so `sweep` recognises files of killed writers.
     """
     temporary = final.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
     try:
@@ -351,7 +352,7 @@ def _raise_unless_missing(error: OSError) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync a folder, so that a new entry in it is durable."""
+    """Sync a folder, so a new entry in it is durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -31,7 +31,7 @@ Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
 
 LABELS = ("shifted", "unshifted")
 
-_FIRST_ROWS = 64  # of the first plan, so that the first batch is ready soon; later plans grow eightfold
+_FIRST_ROWS = 64  # of the first plan, so the first batch is ready soon; later plans grow eightfold
 _MASK_STEPS = 64  # steps whose document starts are looked up together
 
 
@@ -111,9 +111,9 @@ class Assembler(ABC):
                 if mixture is not None:
                     if mixture.limited_by is not None and mixture.params.on_limit == "error":
                         raise RepetitionLimit(
-                            f"domain {mixture.limited_by!r}: delivered as often as allowed at position {position}, and "
-                            "the weights ask for more of it; to go on from the last state, give more `repeats`, other "
-                            "weights from there on, or another on_limit"
+                            f"domain {mixture.limited_by!r}: its limit of repetition is reached at position "
+                            f"{position}, and the weights ask for more of it; to continue from the last state, give "
+                            "more `repeats`, other weights from there on, or another on_limit"
                         )
                     return
                 epoch, position = epoch + 1, 0

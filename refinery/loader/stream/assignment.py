@@ -16,7 +16,7 @@ SHARDS = 10  # of a node that trains alone: its primary and the next nine
 
 
 def _score(node: str, shard: str) -> bytes:
-    """SHA-256 of both names, the first one length-prefixed, so that ("a", "bc") and ("ab", "c") differ."""
+    """SHA-256 of both names, the first one length-prefixed, so ("a", "bc") and ("ab", "c") differ."""
     data = node.encode()
     return hashlib.sha256(len(data).to_bytes(4, "little") + data + shard.encode()).digest()
 
@@ -65,7 +65,7 @@ class PlateauParams:
 
     window: steps that are compared.
     max_improvement: the mean loss of the window's second half is lower than that of the first by less than this. In
-        units of the loss; a rising loss is no improvement.
+        units of the loss; a rising loss is not an improvement.
     max_variance: largest variance of the window's losses at which the shard is left. None: any.
     least_steps: minimum number of steps on a shard.
     """

@@ -1,4 +1,4 @@
-"""What a `for` loop over a stream delivers, how many batches that is, and how to begin anew or pass over some."""
+"""What a `for` loop over a stream delivers, how many batches that is, and how to restart or to skip some."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
@@ -24,9 +24,9 @@ class Loop:
     """One meaning of a loop, for the stream and for every adapter, with any number of worker processes.
 
     how: "continue", a loop goes on where the last one ended, to the end of all epochs; "epoch", it goes on, too, but
-    ends with the epoch; "restart", every loop begins anew, with the same batches. epochs: number of epochs, None for no
-    end. length: positions of an epoch, or of a whole mixture; None for a mixture without end. step: positions of a
-    step. mixed: there are weights, so one sequence instead of epochs.
+    ends with the epoch; "restart", every loop starts again, with the same batches. epochs: number of epochs, None
+    for no end. length: positions of an epoch, or of a whole mixture; None for a mixture without end. step: positions
+    of a step. mixed: there are weights, so one sequence instead of epochs.
 
     Raises ValueError for another `how`, and for "epoch" with weights. "restart" without epochs is one epoch.
     """
@@ -63,7 +63,7 @@ class Loop:
         return (epoch + 1, 0) if not self.mixed and position == self.length else (epoch, position)
 
     def is_beyond(self, epoch: int, position: int) -> bool:
-        """Whether the position is behind the end of all epochs."""
+        """Whether the position is after the end of all epochs."""
         if self.mixed or self.epochs is None:
             return False
         return self.at(epoch, position) > (self.epochs, 0)

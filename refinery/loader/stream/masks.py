@@ -55,7 +55,7 @@ class SharedRows(np.ndarray[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         if not self.flags.writeable:
             raise ValueError(
-                "input_ids, labels: read-only in this batch, since they share memory, so that writing to one would "
+                "input_ids, labels: read-only in this batch, since they share memory, so writing to one would "
                 'change the other; write to a copy, such as labels = batch["labels"].copy()'
             )
         super().__setitem__(key, value)

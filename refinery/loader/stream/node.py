@@ -46,7 +46,7 @@ class NodeStream:
 
     node: its name, the same after every restart. count: how many shards it has. plateau: when a shard is left before
     its end; None for never. rounds: after so many rounds of its shards the stream ends. remote: how shards are read,
-    such as the cache's folder and bound. Other options are those of TokenStream, but for epochs, shards, rank and
+    such as the cache's folder and bound. Other options are those of TokenStream except epochs, shards, rank and
     workers. Of a shard every token is delivered once, in another order in every round.
 
     Raises ValueError for invalid arguments and a split without tokens, and what TokenStream raises. Use it as a context

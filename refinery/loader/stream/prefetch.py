@@ -104,7 +104,7 @@ class Prefetcher(Generic[T]):
 
 
 class _Channel(Generic[T]):
-    """State shared by thread and prefetcher. It refers to neither, so that a dropped prefetcher can be collected."""
+    """State shared by thread and prefetcher. It refers to neither, so a dropped prefetcher can be collected."""
 
     def __init__(self, source: Iterator[T], depth: int) -> None:
         self.source: Iterator[T] | None = source

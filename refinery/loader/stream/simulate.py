@@ -87,7 +87,7 @@ class SimulateParams:
             raise ValueError(f"batch_size: {self.batch_size} given, 1 to {most} is allowed for {self.world_size} ranks")
         if self.steps * self.world_size * self.batch_size > MOST_POSITIONS + MOST_ROWS:
             raise ValueError(
-                f"hours: {self.hours} given, fewer are allowed: at most {MOST_POSITIONS} samples are simulated"
+                f"hours: {self.hours} given, fewer are allowed; at most {MOST_POSITIONS} samples are simulated"
             )
 
     @property

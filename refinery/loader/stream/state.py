@@ -73,11 +73,11 @@ def place_in(state: Mapping[str, Any], schedule: Any, loop: Any) -> tuple[int, i
     if epoch > most:
         raise StateError(f"state: epoch {epoch} given, 0 to {most} is allowed")
     if length is not None and position > length:
-        raise StateError(f"state: position {position} given, 0 to {length} is allowed: this stream ends there")
+        raise StateError(f"state: position {position} given, 0 to {length} is allowed; this stream ends there")
     if loop.is_beyond(epoch, position):
         raise StateError(
-            f"state: epoch {epoch}, position {position} given: this stream ends after {loop.epochs} epochs; open it "
-            "with more to go on"
+            f"state: epoch {epoch}, position {position} given, but this stream ends after {loop.epochs} epochs; open "
+            "it with more epochs to continue"
         )
     mix = None if schedule.mixture is None else schedule.mixture.history(position)
     if not _is_same(state.get("mix"), mix):
@@ -118,7 +118,7 @@ def check_unchanged(state: Mapping[str, Any]) -> None:
         is_whole = False
     if not is_whole:
         raise StateError(
-            "state: changed since it was saved, so that its position and what was counted disagree; load it as it was "
+            "state: changed since it was saved, so its position and what was counted disagree; load it as it was "
             "saved, and use skip(batches) to pass over batches"
         )
 

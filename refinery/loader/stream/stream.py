@@ -67,7 +67,7 @@ class TokenStream(DeliveredBatches):
     place; -100 where that token is not to be predicted, and at each row's first. loss_mask is then of these labels.
 
     loop: what a `for` loop delivers. "continue": what is left of all epochs, from where the last loop ended; "epoch":
-    the same, but to the end of the epoch; "restart", for evaluation: every loop begins anew, with the same batches.
+    the same, but to the end of the epoch; "restart", for evaluation: every loop starts again, with the same batches.
 
     sequence_length: with LengthStages rows are shorter at first: B x n rows of S / n tokens, S being the longest, and
     all that is counted in rows or steps is as with S (refinery.loader.order.length_stages).
@@ -77,7 +77,7 @@ class TokenStream(DeliveredBatches):
     validation.
 
     Without `weights` all domains are one sequence in manifest order, and an epoch is all of it. Its last step is filled
-    with empty rows (loss_mask all false, labels all -100), so that all ranks make the same number of steps.
+    with empty rows (loss_mask all false, labels all -100), so all ranks make the same number of steps.
 
     With `weights` (by domain, or MixStages, or MixParams) the domains are mixed as described in
     refinery.loader.order.mixing, each with its own epochs; `epochs` then limits how often each domain is delivered,
@@ -305,8 +305,8 @@ class TokenStream(DeliveredBatches):
         if self._packing:
             raise StateError(
                 "state: of an earlier version of this corpus, from which documents were taken since. Its documents "
-                "are packed into other rows now, so nothing can go on in them; deliver the rest from the earlier one "
-                "while it is there, or begin a stream anew with another seed"
+                "are packed into other rows now, so it cannot continue in them; deliver the rest from the earlier "
+                "version while it exists, or start a new stream with another seed"
             )
         self._halt()
         self.corpus = version

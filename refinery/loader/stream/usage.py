@@ -14,7 +14,7 @@ from refinery.loader.order.order import Order
 from refinery.loader.read.samples import Domain
 from refinery.loader.stream.schedule import StepPlan
 
-MAX_IN_STATE = 24  # domains whose digests are in a state, so that it stays below 1 KiB
+MAX_IN_STATE = 24  # domains whose digests are in a state, so it stays below 1 KiB
 T = TypeVar("T")
 
 _CHUNK = 1 << 16  # samples at a time

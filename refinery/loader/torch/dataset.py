@@ -25,7 +25,7 @@ TRAINER = (
 
 
 def as_tensors(batch: Mapping[str, Any]) -> Batch:
-    """The batch as contiguous tensors, each with memory of its own, so that writing to one changes no other."""
+    """The batch as contiguous tensors, each with memory of its own, so writing to one changes no other."""
     return {name: _tensor(value) if isinstance(value, np.ndarray) else value for name, value in batch.items()}
 
 

@@ -42,7 +42,7 @@ def rank_in(group: Any) -> tuple[int, int]:
         place = group.get_coordinate()
         if place is None:
             raise ValueError(
-                f"group: the mesh {names or tuple(group.mesh.shape)} given, of which this process is no part"
+                f"group: the mesh {names or tuple(group.mesh.shape)} given, which does not include this process"
             )
         rank = 0
         for i, size in zip(place, group.mesh.shape, strict=True):
@@ -50,7 +50,7 @@ def rank_in(group: Any) -> tuple[int, int]:
         return rank, group.size()
     rank = dist.get_rank(group)
     if rank < 0:
-        raise ValueError("group: one given of which this process is no part")
+        raise ValueError("group: the group given does not include this process")
     return rank, dist.get_world_size(group)
 
 

@@ -27,12 +27,12 @@ class TokenLoader(DataLoader[Batch]):
 
     def __init__(self, dataset: TokenDataset, **options: Any) -> None:
         if options.get("persistent_workers"):
-            raise ValueError("persistent_workers: True given, False is allowed: workers start from the loader's state")
+            raise ValueError("persistent_workers: True given, False is allowed; workers start from the loader's state")
         super().__init__(dataset, batch_size=None, collate_fn=_unchanged, **options)
         self.token_dataset = dataset
         self.telemetry: Telemetry = Telemetry() if self.num_workers else dataset.stream.telemetry
         self._last: str | None = None  # state of the last batch delivered, with workers
-        self._moved = True  # the position was set, so that workers have to begin there
+        self._moved = True  # the position was set, so workers have to begin there
 
     @property
     def loop(self) -> str:

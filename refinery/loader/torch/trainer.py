@@ -23,7 +23,7 @@ class CorpusLoaders:
 
     Each rank's loader is used as it is, so batch_size, number of workers and rank are its own, not those of
     TrainingArguments. Its state is part of every checkpoint (in trainer_state.json) and is loaded when training
-    resumes, so that batches that were used are not read again. Make loaders after TrainingArguments, which initialize
+    resumes, so batches that were used are not read again. Make loaders after TrainingArguments, which initialize
     torch.distributed.
 
     Raises ValueError for what would go wrong unnoticed: shifted labels, which the models shift again (unless
@@ -79,7 +79,7 @@ class CorpusLoaders:
     def _check_loader(self: Any, loader: TokenLoader) -> None:
         if loader.token_dataset.stream.labels != "unshifted" and self.compute_loss_func is None:
             raise ValueError(
-                "labels: shifted ones given, which the models of transformers shift again, so that they would learn to "
+                "labels: shifted ones given, which the models of transformers shift again, so they would learn to "
                 "predict the token after the next; build_dataloader(..., labels='unshifted') is allowed"
             )
         for name in ("dataloader_num_workers", "dataloader_drop_last"):

@@ -28,7 +28,8 @@ Weights = Mapping[str, float] | Sequence[MixStage] | MixParams
 class OpenedCorpus(Corpus):
     """The corpus at `store`, for streams. tokenizer_store: what its `files` are in.
 
-    Shards are numbered as `choose` returned them. Raises as `load_manifest`, and NoTokens for a corpus of texts.
+    Shards are numbered as `choose` returned them. Raises the same errors as `load_manifest`, and NoTokens for a corpus
+    of texts.
     """
 
     is_view = False

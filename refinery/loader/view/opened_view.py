@@ -51,13 +51,13 @@ def open_corpora(view: View, root: str, params: RemoteParams | None = None) -> l
             corpus = Corpus(store)
         except FormatError as error:
             raise FormatError(
-                f"{root}: its corpus {link.name!r} cannot be read: {error}. A view names corpora by place: put it "
-                "back, or make the view again with `refinery mix`"
+                f"{root}: its corpus {link.name!r} cannot be read: {error}. A view names corpora by their location; "
+                "put it back, or make the view again with `refinery mix`"
             ) from None
         if corpus.sha256 != link.manifest_sha256:
             raise FormatError(
                 f"{where}: its {MANIFEST} has sha256 {corpus.sha256}, {link.manifest_sha256} expected by the view "
-                f"{root}: another corpus, or another version; make the view again with `refinery mix`"
+                f"{root}; this is another corpus or version, make the view again with `refinery mix`"
             )
         found.append(corpus)
     check_same_tokens([corpus.manifest for corpus in found], [link.name for link in view.corpora])
@@ -71,7 +71,7 @@ def check_same_tokens(manifests: Sequence[Manifest], names: Sequence[str]) -> No
             if of(manifest) != of(manifests[0]):
                 raise FormatError(
                     f"corpora {names[0]!r} and {name!r} have another {what}: {of(manifests[0])} and {of(manifest)}; "
-                    "`refinery retokenize` makes a corpus anew with another tokenizer"
+                    "`refinery retokenize` tokenizes a corpus again with another tokenizer"
                 )
 
 
@@ -109,8 +109,8 @@ def _mapped(path: Path, size: int, crc32c: str) -> npt.NDArray[np.uint8]:
     found = size_and_crc32c(path)
     if found != (size, crc32c):
         raise FormatError(
-            f"{path}: {found[0]} bytes, crc32c {found[1]} found, {size} bytes, crc32c {crc32c} expected: damaged; "
-            "copy it again or make the view again"
+            f"{path}: {found[0]} bytes, crc32c {found[1]} found, {size} bytes, crc32c {crc32c} expected; copy "
+            "it again or make the view again"
         )
     return np.memmap(path, np.uint8, "r")
 
@@ -160,7 +160,7 @@ class OpenedView(OpenedCorpus):
     def choose(self, split: str, names: Sequence[str] | None) -> Sequence[ShardEntry]:
         if names is not None:
             raise ValueError(
-                "shards: given with a view, None is allowed: open one of its corpora to stream some shards"
+                "shards: given with a view, None is allowed; open one of its corpora to stream some shards"
             )
         self._split = split
         mine = self.segments[self.segments["split"] == SPLITS.index(split)]

@@ -78,7 +78,7 @@ class PastView(OpenedView):
             store.params = remote.fetch
         view, data = read_view(store)
         if (found := hashlib.sha256(data).hexdigest()) != version:
-            raise FormatError(f"{store.root}: its manifest has sha256 {found}, {version} expected: damaged")
+            raise FormatError(f"{store.root}: its manifest has sha256 {found}, {version} expected; it is damaged")
         places = {link.name: number for number, link in enumerate(now.view.corpora)}
         corpora: list[Corpus] = []
         self.pasts: list[PastCorpus | None] = []
@@ -115,7 +115,7 @@ class PastView(OpenedView):
         return self.digests[corpus]
 
     def index(self, number: int, stop: Stop | None = None) -> Index:
-        """The index that a shard had. Raises as `load_index`."""
+        """The index that a shard had. Raises the same errors as `load_index`."""
         at = self._place(number)
         corpus, shard = self._chosen[number]
         store, manifest = self.corpora[corpus].store, self.corpora[corpus].manifest
@@ -182,7 +182,7 @@ class HiddenPieces(Hidden):
 
 
 class ViewVersions:
-    """Of the view at hand, and those that it was made again of."""
+    """The current view, and those that it replaces."""
 
     def __init__(self, opened: OpenedView, remote: RemoteParams | None) -> None:
         self.opened, self.remote = opened, remote
@@ -205,9 +205,9 @@ class ViewVersions:
         if past is not None:
             told = past.not_delivered
             _log.warning(
-                "%s: going on in an earlier view (%s): %d documents with %d tokens of its shards were taken out since "
-                "and are not delivered (their places are filled, and no label); %d with %d tokens came and are no part "
-                "of that view",
+                "%s: continuing in an earlier view (%s): %d documents with %d tokens of its shards were removed since "
+                "and are not delivered (their places are padding without labels); %d with %d tokens were added and are "
+                "not part of that view",
                 self.opened.store.root, past.sha256[:12], told.documents, told.tokens, told.added, told.added_tokens,
             )  # fmt: skip
 

@@ -65,11 +65,13 @@ def check_segments(view: View, manifests: Sequence[Manifest], segments: Table, w
         for d, each in enumerate(view.domains):
             allowed[s, d, [first[c] + i for c, i in shards_of(each, name, manifests)]] = True
     if not allowed[split, domain, number].all():
-        raise FormatError(f"{what}: a segment of a shard of another split or domain than its own draws from")
+        raise FormatError(f"{what}: a segment of a shard from a split or domain that its own does not draw from")
     for key, most in (("documents", documents), ("tokens", tokens)):
         count, whole = segments[key].astype(np.int64), segments["runs"] == 0
         if (count > most[number]).any() or (count != most[number])[whole].any():
-            raise FormatError(f"{what}: a segment with more {key} than its shard, or a whole one with other")
+            raise FormatError(
+                f"{what}: a segment with more {key} than its shard, or a whole one with a different number"
+            )
     for s, name in enumerate(SPLITS):
         for d, each in enumerate(view.domains):
             mine = (split == s) & (domain == d)

@@ -47,7 +47,7 @@ class SelectedDomain(Domain):
 
     @property
     def block(self) -> int:
-        """Fewer samples than of a corpus, by the share of the shards that is chosen, so that as many bytes are read."""
+        """Fewer samples than of a corpus, by the share of the shards that is chosen, so as many bytes are read."""
         return max(1, int(super().block * self.tokens / max(int(self._sizes.sum()), 1)))
 
     def pieces(self, samples: I64) -> I64:
@@ -144,7 +144,7 @@ class SelectedDomain(Domain):
         if isinstance(found, int):
             segment = int(np.searchsorted(self._blocks, found, "right")) - 1
             self._runs(np.array([found]), np.array([segment]))  # says what is wrong
-            raise FormatError(f"{self._selection.what}: block {found} is not in order: damaged or forged")
+            raise FormatError(f"{self._selection.what}: block {found} is not in order; it is damaged or forged")
         return np.frombuffer(found, np.int64).reshape(-1, 5)
 
     def _runs(self, blocks: I64, segments: I64) -> tuple[I64, I64, I64, I64]:
@@ -156,6 +156,6 @@ class SelectedDomain(Domain):
         if wrong.any():
             raise FormatError(
                 f"{self._selection.what}: block {int(blocks[wrong][0])} has runs outside of its shard of "
-                f"{int(self._sizes[segments[wrong][0]])} tokens: damaged or forged"
+                f"{int(self._sizes[segments[wrong][0]])} tokens; it is damaged or forged"
             )
         return tokens[:, -1] + found.lengths[:, -1], tokens, found.starts, found.lengths

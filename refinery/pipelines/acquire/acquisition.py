@@ -4,7 +4,7 @@
     OUTPUT/repositories/NAME-KEY.json        its report, sealed, written when its files are there
     OUTPUT/manifest.json                     written last: the reports, and the sums
 
-KEY is a hash of what was asked for. A repository with a report is not read again; one without it is read anew, and
+KEY is a hash of what was asked for. A repository with a report is not read again; one without it is read again, and
 makes the same bytes.
 """
 
@@ -63,7 +63,7 @@ class Acquisition:
                 failed.append(f"{one.shown}: {error}")
                 self.say(f"{title}: {error}")
         if failed:
-            done = f"{len(reports)} of {len(names)} repositories are there; the same command tries the others again"
+            done = f"{len(reports)} of {len(names)} repositories are complete; the same command tries the others again"
             raise RepositoryError("\n".join([*failed, done]))
         yield from self.publish(reports)
 

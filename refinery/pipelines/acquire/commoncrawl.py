@@ -102,10 +102,10 @@ class Download:
         except FileNotFoundError:
             raise ValueError(f"--snapshot: {where} is not there: no such crawl") from None
         except (EOFError, zlib.error, UnicodeDecodeError) as error:
-            raise StorageError(f"{where}: no gzip of names: {error}") from None
+            raise StorageError(f"{where}: not a gzip file of names: {error}") from None
         for line in lines:  # each will be a file below the folder
             if not CRAWL_FILE.fullmatch(line) or not {"", ".", ".."}.isdisjoint(line.split("/")):
-                raise StorageError(f"{where}: it lists {line[:200]!a}, which is no file of a crawl")
+                raise StorageError(f"{where}: it lists {line[:200]!a}, which is not a file of a crawl")
         # Like `max_files` of a source that names the same list, so both mean the same files.
         root = f"{self.store.root}/"
         chosen = choose_files((Found(root + line) for line in lines), files, seed)
@@ -131,7 +131,7 @@ class Download:
                     part.unlink()
                     if attempt == 2:
                         raise StorageError(f"{self.store.url(name)}: {problem}, twice; try again later")
-                    self.say(f"{number}: {name}: {problem}; once more")
+                    self.say(f"{number}: {name}: {problem}; trying again")
                     continue
                 os.replace(part, final)
             break

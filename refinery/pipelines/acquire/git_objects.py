@@ -1,7 +1,7 @@
 """Objects of a git repository, each proved by its own hash: commit, trees, files.
 
 A repository that somebody else made is never opened: an empty one of our own borrows its folder of objects (git's
-"alternates"), so that its configuration, hooks, attributes, index, replacements and worktree are not even read. And
+"alternates"), so its configuration, hooks, attributes, index, replacements and worktree are not even read. And
 because what is asked for is named by hash, and every hash is computed again, a commit's id vouches for every byte.
 """
 
@@ -138,7 +138,9 @@ class GitObjects:
                 with self._waiting():
                     words = process.stdout.readline(300).split()  # type: ignore[union-attr]
                 if words[1:] == [b"missing"]:
-                    raise RepositoryError(f"object {name} is missing: the clone is partial or damaged; clone it whole")
+                    raise RepositoryError(
+                        f"object {name} is missing: the clone is partial or damaged; make a full clone"
+                    )
                 if len(words) != 3 or words[0] != name.encode() or not words[2].isdigit():
                     raise self._failed()
                 yield words[1].decode("ascii", "replace"), int(words[2])

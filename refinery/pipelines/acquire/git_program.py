@@ -147,7 +147,7 @@ def reason_of(log: Path) -> str:
         stream.seek(max(0, log.stat().st_size - 4096))
         text = stream.read().decode(errors="replace")
     lines = [line.removeprefix("fatal: ").removeprefix("error: ") for line in text.splitlines() if line.strip()]
-    said = without_secrets(re.sub(r"[^ -~]+", " ", lines[-1] if lines else "no word of why"))
+    said = without_secrets(re.sub(r"[^ -~]+", " ", lines[-1] if lines else "no reason given"))
     if "terminal prompts disabled" in text:
-        return "it asks for a login, or is not there; clone it yourself, and name the clone in the list"
+        return "it asks for a login, or does not exist; clone it yourself, and name the clone in the list"
     return f"git: {said[:SAID]}"

@@ -20,14 +20,14 @@ def git_folder(clone: Path) -> Path:
     if found.is_file():
         line = small_file(found).partition("\n")[0]
         if not line.startswith("gitdir: "):
-            raise RepositoryError("its .git is no link to a repository")
+            raise RepositoryError("its .git is not a link to a repository")
         found = clone / line.removeprefix("gitdir: ")
         if (found / "commondir").is_file():
             found = found / small_file(found / "commondir").strip()
     elif not found.is_dir():
         found = clone
     if not (found / "objects").is_dir():
-        raise RepositoryError("it is no git repository")
+        raise RepositoryError("it is not a git repository")
     return found
 
 
@@ -68,9 +68,9 @@ def tag_of_clone(folder: Path, tag: str) -> str:
     if found:
         raise RepositoryError(f"tag {tag}: it holds no id of an object")
     if branch := reference(folder, f"refs/heads/{tag}"):
-        raise RepositoryError(f"{tag} is a branch, which moves: name a tag or a commit (it is at {branch[:64]!a} now)")
+        raise RepositoryError(f"{tag} is a branch, which moves; name a tag or a commit (it is at {branch[:64]!a} now)")
     if (folder / "reftable").is_dir():
-        raise RepositoryError("its references are a reftable, which is not read: name the commit")
+        raise RepositoryError("its references are a reftable, which cannot be read; name the commit")
     raise RepositoryError(f"it has no tag {tag}; `git tag` lists them")
 
 
@@ -90,7 +90,9 @@ def tag_of_remote(url: str, tag: str, scratch: Path, timeout: float) -> str:
         if HEX.fullmatch(id_):
             found[ref] = id_
     if name not in found:
-        raise RepositoryError(f"it has no tag {tag}; a branch is not taken, since it moves: name a tag or a commit")
+        raise RepositoryError(
+            f"it has no tag {tag}; branches are not accepted because they move; name a tag or a commit"
+        )
     return found.get(f"{name}^{{}}", found[name])
 
 

@@ -25,7 +25,7 @@ class RepositoryParams(Params):
     """One repository. One of `url`, `clone`, `tarball` and `files` says where it is."""
 
     url: str = ""
-    """address of a repository, `https://` alone; one commit is fetched, without history"""
+    """address of a repository, only `https://`; one commit is fetched, without history"""
     clone: str = ""
     """a clone on this machine, bare or not; a relative path begins at the list's folder"""
     tarball: str = ""
@@ -36,13 +36,14 @@ class RepositoryParams(Params):
     tag: str = ""
     """of a `url` or `clone`; resolved, recorded, and compared with what was recorded on every later run"""
     commit: str = ""
-    """all 40 or 64 digits; beside a tag, what the tag must be at; of a tarball, what it was made from"""
+    """all 40 or 64 digits; with a tag, the commit that the tag must point to; of a tarball, the commit that it was
+    made from"""
     name: str = ""
-    """`repo` of the records; empty: host and path of an address, else the name of the folder or file"""
+    """`repo` of the records; empty: host and path of an address, or the name of the folder or file"""
     sha256: str = ""
-    """of a tarball, which must have it"""
+    """checksum that the tarball must have"""
     strip: bool = True
-    """of a tarball: leave out the one folder that holds everything, if there is one"""
+    """of a tarball: remove the single top-level folder from paths, if there is one"""
 
     @model_validator(mode="before")
     @classmethod
@@ -96,7 +97,7 @@ class RepositoryParams(Params):
 
 
 def check_place(kind: str, place: str) -> None:
-    """Raise ValueError for what is no path or https:// address. Never quotes what may hold a password."""
+    """Raise ValueError for what is not a path or https:// address. Never quotes what may hold a password."""
     scheme = place.partition("://")[0] if "://" in place else ""
     remote = scheme in ("https", "http")
     if place.startswith("-") or "\0" in place or not place.isprintable():
@@ -132,7 +133,7 @@ def json_line(line: bytes, where: str) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"{where}: no JSON: {error}") from None
+        raise ValueError(f"{where}: not JSON: {error}") from None
 
 
 def check_list(entries: list[Any], folder: str) -> list[RepositoryParams]:

@@ -73,7 +73,8 @@ def contents(tree: Tree, chosen: dict[str, Found], paths: list[str]) -> Iterator
 
 
 def licence_texts(tree: Tree, chosen: dict[str, Found], order: list[str]) -> Iterator[tuple[str, str]]:
-    """(path, as much of the text as is looked at) of the licence files. Bytes that are no UTF-8 do not matter there."""
+    """(path, as much of the text as is looked at) of the licence files. Bytes that are not UTF-8 do not matter
+    there."""
     named = [path for path in order if NAMES.fullmatch(path.rpartition("/")[2])]
     for path, data in contents(tree, chosen, named):
         yield path, data[: 4 * FILE].decode("utf-8", "replace")[:FILE]

@@ -46,7 +46,7 @@ class TarReader:
             flag = header[156:157]
             size = number(header[124:136]) if length is None else length
             if not checked(header) or size is None:
-                raise RepositoryError(f"no header of a tar file at byte {at:,}")
+                raise RepositoryError(f"not a header of a tar file at byte {at:,}")
             at += BLOCK
             if flag in b"LKxg":
                 data = self._bytes(at, size if size <= MAX_EXTENSION else self._refuse(at, size))

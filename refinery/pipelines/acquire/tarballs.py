@@ -115,7 +115,7 @@ class SafeRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         local = req.full_url.startswith("http://") and newurl.startswith(("http://127.0.0.1:", "http://localhost:"))
         if not newurl.startswith("https://") and not local:
-            raise urllib.error.URLError("redirected to another protocol than https")
+            raise urllib.error.URLError("redirected to a protocol other than https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

@@ -28,10 +28,10 @@ REASONS = {
     "path-too-long": f"a path of more than {MAX_PATH:,} bytes; a folder with such a path counts once",
     "path-repeated": "a second file with the same path",
     "too-large": "larger than `--max-file-bytes`",
-    "empty": "nothing, or white space only",
+    "empty": "empty, or only white space",
     "binary": "a NUL byte",
     "not-utf8": "the content is not UTF-8",
-    "lfs-pointer": "what Git LFS keeps in place of a file",
+    "lfs-pointer": "a pointer that Git LFS keeps instead of the file",
     "row-incomplete": "a row without repo, path or content, or without a whole commit",
     "row-damaged": "a row that cannot be read",
 }
@@ -43,7 +43,7 @@ class RepositoryError(OSError):
 
 
 class Found(NamedTuple):
-    """An entry of a tree. path: as it stands there. kind: "" for a file, else the reason that it is none.
+    """An entry of a tree. path: as in the tree. kind: "" for a file, else the reason why it is not a file.
 
     where: what the tree reads it by.
     """

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 
 from refinery.pipelines.progress.flags import add_output_arguments
-from refinery.pipelines.shell.arguments import result, say
+from refinery.pipelines.shell.arguments import counted, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -17,7 +17,7 @@ SERVER = "https://data.commoncrawl.org"
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--snapshot", required=True, metavar="NAME", help="CC-MAIN-2024-10, or CC-NEWS/2024/05")
-    parser.add_argument("--files", required=True, type=int, metavar="N", help="how many, chosen by hash of their names")
+    parser.add_argument("--files", required=True, type=counted, metavar="N", help="how many, by hash of their names")
     parser.add_argument("--output", required=True, metavar="FOLDER", help="a local folder")
     parser.add_argument("--kind", default="warc", choices=["warc", "wet"], help="pages, or their text (default: warc)")
     parser.add_argument("--seed", type=int, default=0, help="which files (default: 0)")

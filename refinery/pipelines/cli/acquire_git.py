@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from refinery.pipelines.progress.flags import add_output_arguments
-from refinery.pipelines.shell.arguments import result, say
+from refinery.pipelines.shell.arguments import result, say, sized
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -46,7 +46,10 @@ def arguments(parser: ArgumentParser) -> None:
     for name, meaning in SINGLE.items():
         parser.add_argument(f"--{name}", default="", metavar=name.upper(), help=meaning)
     parser.add_argument(
-        "--max-file-bytes", type=int, metavar="N", help="larger files are skipped (a recipe's limits.max_record_bytes)"
+        "--max-file-bytes",
+        type=sized,
+        metavar="N",
+        help="larger files are skipped (limits.max_record_bytes)",
     )
     parser.add_argument(
         "--timeout", type=float, default=TIMEOUT, metavar="S", help="seconds for a fetch, and for git to answer (1800)"

@@ -7,6 +7,7 @@ from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.shell.arguments import result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery adopt data/web_text_document --tokenizer tokenizer.json --output data --no-bos
@@ -59,7 +60,8 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         say,
     )
     result(
-        f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}; no provenance"
+        f"{many(found.totals['documents'], 'document')}, "
+        f"{many(found.totals['tokens'], 'token')} in {args.output}; no provenance"
     )
     result(f"check it:   refinery verify {args.output}")
     return ExitCode.DONE

@@ -4,7 +4,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from refinery.pipelines.shell.arguments import progress, say
+from refinery.pipelines.shell.arguments import counted, progress, rate, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -19,9 +19,7 @@ and removals must be those that are published. `refinery verify` checks the file
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder, gs://… or s3://…")
-    parser.add_argument(
-        "--sample", type=float, required=True, metavar="RATE", help="share of the records, above 0 to 1"
-    )
+    parser.add_argument("--sample", type=rate, required=True, metavar="RATE", help="share of the records, above 0 to 1")
     parser.add_argument(
         "--inputs",
         action="append",
@@ -32,9 +30,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=FILE", help="where a file of the recipe is")
     parser.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has stages of its own")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="another sample")
-    parser.add_argument("--files", type=int, metavar="N", help="only N of the input files, chosen by hash")
+    parser.add_argument("--files", type=counted, metavar="N", help="only N of the input files, chosen by hash")
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (cores); 0: this one"
+        "--workers", type=counted, default=os.cpu_count() or 1, metavar="N", help="processes (cores); 0: this one"
     )
     parser.add_argument("--output", default="", metavar="FILE", help="the verdict as sealed JSON")
     parser.add_argument("--overwrite", action="store_true", help="replace a verdict that is there")

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 
-from refinery.pipelines.shell.arguments import say
+from refinery.pipelines.shell.arguments import add_push_arguments, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -12,6 +12,7 @@ EXAMPLES = """examples:
   refinery card out/web --output out/cards                   writes all cards into a folder
   refinery card out/web --format eu-summary --about about.yaml
   refinery card gs://bucket/corpus --format croissant --format sbom --output cards
+  refinery card out/web --push hub my-org/my-corpus          card, report and shards to a private data set
 Cards are made of manifest.json, and of _run.json and statistics.json beside it, whose checksums it has: no shard is
 read, and the same corpus gives the same bytes. What no run can know is asked for in about.yaml (docs/cards.md)."""
 
@@ -33,12 +34,33 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--about", default="", metavar="FILE", help="YAML: what only the publisher knows (docs/cards.md)"
     )
+    add_push_arguments(parser)
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
-    """Print a card, or write cards and say where they are."""
+    """Print a card, or write cards and say where they are; with --push hand the corpus on."""
+    if args.push:
+        return _push(args)
+    if args.public:
+        raise ValueError("--public: given without --push, which is needed with it")
     for line in _lines(args):
         say(line)
+    return ExitCode.DONE
+
+
+def _push(args: Namespace) -> ExitCode:
+    from refinery.loader.errors import written_by_a_run
+    from refinery.loader.storage.open_store import open_store
+    from refinery.pipelines.corpus.export.push.hub_files import files_of_corpus
+    from refinery.pipelines.corpus.export.push.push_hub import check_push, push_to_hub
+
+    name = check_push(args.push)
+    if args.format or args.output:
+        raise ValueError("--push: given with --format or --output; it is allowed alone, or with --about and --public")
+    store = open_store(args.prefix)
+    with written_by_a_run(f"{args.prefix}: its small files are"):
+        files = files_of_corpus(store, args.about)
+    result(f"{len(files.stored):,} files are in {push_to_hub(store, files, name, args.public, say)}")
     return ExitCode.DONE
 
 

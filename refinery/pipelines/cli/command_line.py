@@ -21,13 +21,16 @@ from refinery.pipelines.shell.command import Command
 from refinery.pipelines.shell.error_line import TRACEBACK, error_line
 from refinery.pipelines.shell.exit_codes import ExitCode, exit_code_lines
 from refinery.pipelines.shell.help_text import PROGRAM, CommandParser, ProgramParser, with_next_step
+from refinery.pipelines.shell.interrupts import ignore_interrupts, take_interrupts
 from refinery.pipelines.shell.registry import Registry
+from refinery.transforms.core.wording import meant_address
 
 if TYPE_CHECKING:
     from refinery.pipelines.shell.installed import Installed
 
 OWN = Registry("refinery.pipelines.cli", besides=frozenset({"command_line"}))
 
+PLACES = ("prefix", "output", "work", "reuse", "recipe", "scratch", "against")  # arguments that are locations
 IMPORTED = 200_000  # objects, more than any command imports
 
 FIRST_STEPS = """examples:
@@ -124,6 +127,7 @@ def execute(argv: Sequence[str] | None = None) -> ExitCode:
     """Run one command. The exit codes are those of `ExitCode`."""
     words = sys.argv[1:] if argv is None else argv
     args, flags = parser_for(words).parse_known_args(words)
+    take_interrupts()
     with Output(args.command, getattr(args, "quiet", False), getattr(args, "log_json", False)) as output:
         return execute_with(args, flags, output)
 
@@ -132,6 +136,7 @@ def execute_with(args: argparse.Namespace, flags: Sequence[str], output: Output)
     """Run one command; its errors become lines of the output."""
     command: Command = args.run
     try:
+        check_places(args)
         return command(args, flags)
     except KeyboardInterrupt as error:  # the message of LauncherLeft says how to find the job again
         said = str(error) or "interrupted; run the same command again to resume"
@@ -158,6 +163,14 @@ def execute_with(args: argparse.Namespace, flags: Sequence[str], output: Output)
         return ExitCode.FAILED
 
 
+def check_places(args: argparse.Namespace) -> None:
+    """Raises ValueError for a location whose scheme is mistyped: `gs:/bucket` would be made as a folder here."""
+    for name in PLACES:
+        given = getattr(args, name, "")
+        if isinstance(given, str) and (address := meant_address(given)):
+            raise ValueError(f"{given:.200} given; did you mean {address:.200}?")
+
+
 def expected_errors() -> tuple[type[BaseException], ...]:
     """Of runs, jobs and storage: the message is for the user. Looked up when something is raised."""
     from refinery.loader.storage.store import StorageConflict
@@ -181,8 +194,13 @@ def collect_later(objects: int = IMPORTED) -> None:
 def main() -> None:
     """The console command."""
     collect_later()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
-    code = execute()
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
+    try:
+        code = execute()
+    except KeyboardInterrupt:  # between the end of a command and that of the process
+        code = ExitCode.INTERRUPTED
+    ignore_interrupts()
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()
         sys.stderr.flush()

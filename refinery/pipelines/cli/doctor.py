@@ -5,7 +5,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 
-from refinery.pipelines.shell.arguments import say
+from refinery.pipelines.shell.arguments import counted, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -28,7 +28,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--runner", default="local", help="local (default), DataflowRunner, …; further flags are its own"
     )
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (cores)")
+    parser.add_argument("--workers", type=counted, default=os.cpu_count() or 1, metavar="N", help="processes (cores)")
     parser.add_argument("--scratch", default="", metavar="FOLDER", help="as of `refine`")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
 

@@ -3,10 +3,11 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from refinery.pipelines.shell.arguments import add_runner_arguments, result, say
+from refinery.pipelines.shell.arguments import add_push_arguments, add_runner_arguments, counted, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import Suggested
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery export out/web --format jsonl --output out/web-jsonl                   one .jsonl.zst for each shard
@@ -15,6 +16,7 @@ EXAMPLES = """examples:
   refinery export out/web --format parquet --fields id,text,input_ids --output out/web-parquet
   refinery export out/web --format torch --output out/web-pt                      shards of exactly 2,500,000 tokens
   refinery export out/web --to megatron --output out/web-megatron         .bin and .idx again, of its packed rows
+  refinery export out/web --format huggingface --output out/web-hf --push hub my-org/web       then to a data set
   refinery export out/web-november --format torch --append --output out/web-pt    goes on where out/web ended
   refinery export out/web-2 --format torch --rewrite --output out/web-pt          without what a takedown took out
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
@@ -45,7 +47,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--compression", default="", choices=tuple(COMPRESSIONS), help="of jsonl (default: zstd)")
     parser.add_argument("--single-file", action="store_true", help="jsonl: one file for each split")
     parser.add_argument(
-        "--shard-tokens", type=int, default=SHARD_TOKENS, metavar="N", help=f"torch: of a shard ({SHARD_TOKENS:,})"
+        "--shard-tokens", type=counted, default=SHARD_TOKENS, metavar="N", help=f"torch: of a shard ({SHARD_TOKENS:,})"
     )
     parser.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, help=f"torch: of the tensors ({DTYPES[0]})")
     parser.add_argument("--append", action="store_true", help="torch: go on in an export of other corpora")
@@ -65,6 +67,7 @@ def arguments(parser: ArgumentParser) -> None:
         parser.add_argument(
             f"--no-{key}", action="store_true", help=f"megatron: no {key.upper()} {where} documents of it"
         )
+    add_push_arguments(parser)
     add_runner_arguments(parser)
 
 
@@ -78,7 +81,13 @@ def runs_a_job(args: Namespace) -> bool:
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Export, and say what is there now."""
     from refinery.pipelines.corpus.export.options import MEGATRON, ExportOptions
+    from refinery.pipelines.corpus.export.push.push_hub import check_push
 
+    name = check_push(args.push)
+    if args.public and not name:
+        raise ValueError("--public: given without --push, which is needed with it")
+    if name and args.format == MEGATRON:
+        raise ValueError(f"--push: given with --to {MEGATRON}, it is for other formats; choose one")
     if args.format == MEGATRON:
         return _export_megatron(args)
     if given := [name for name in ("tokenizer", "no_bos", "no_eos") if getattr(args, name)]:
@@ -100,8 +109,16 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         more = args.append, args.rewrite, args.work, args.recipe, say
         found = export_corpus(args.prefix, args.output, options, runner, *more)
     totals = found["totals"]
-    result(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
+    result(f"{many(totals['shards'], 'shard')}, {many(totals['tokens'], 'token')} in {args.output}")
     result(f"check it:   refinery verify {args.output}")
+    if name:
+        from refinery.loader.storage.open_store import open_store
+        from refinery.pipelines.corpus.export.push.hub_files import files_of_export
+        from refinery.pipelines.corpus.export.push.push_hub import push_to_hub
+
+        store = open_store(args.output)
+        files = files_of_export(store)
+        result(f"{len(files.stored):,} files are in {push_to_hub(store, files, name, args.public, say)}")
     return ExitCode.DONE
 
 
@@ -121,7 +138,7 @@ def _export_megatron(args: Namespace) -> ExitCode:
     if any(absent) and not args.tokenizer:
         raise ValueError("--no-bos, --no-eos: given without --tokenizer; a manifest says what documents have")
     found = export_megatron(args.prefix, args.output, say, args.tokenizer, absent)
-    result(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}")
+    result(f"{many(found.totals['documents'], 'document')}, {many(found.totals['tokens'], 'token')} in {args.output}")
     result(f"check it:   refinery verify {args.output}")
     return ExitCode.DONE
 

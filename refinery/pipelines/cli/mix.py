@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import current
 from refinery.pipelines.progress.work import Work
-from refinery.pipelines.shell.arguments import result
+from refinery.pipelines.shell.arguments import counted, result
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.live import live_totals
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery mix half.yaml --output views/half
@@ -34,7 +35,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set a key of the recipe")
     parser.add_argument("--dry-run", action="store_true", help="print what the view would be; nothing is written")
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that read shards (cores)"
+        "--workers", type=counted, default=os.cpu_count() or 1, metavar="N", help="processes that read shards (cores)"
     )
     add_output_arguments(parser)
 
@@ -78,7 +79,8 @@ def _lines(args: Namespace) -> Iterator[str]:
     yield from bin_lines(published_domains(view), view.plan)
     yield from domain_lines(published_domains(view))
     size = view.selection.size if view.selection else 0
-    yield f"{view.totals['documents']:,} documents, {view.totals['tokens']:,} tokens; {size:,} bytes of selection"
+    documents, tokens = many(view.totals["documents"], "document"), many(view.totals["tokens"], "token")
+    yield f"{documents}, {tokens}; {many(size, 'byte')} of selection"
     yield f"check it:   refinery verify {args.output}"
 
 

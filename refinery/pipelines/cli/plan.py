@@ -2,10 +2,15 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from refinery.pipelines.shell.arguments import say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from refinery.pipelines.reports.plan.inputs import Input
 
 EXAMPLES = """examples:
   refinery plan                                                     the reference case
@@ -13,7 +18,8 @@ EXAMPLES = """examples:
   refinery plan --tokens 1T --retention quality=0.2 --retention language=0.35 --hosts 100
   refinery plan --from out/one-percent --share 1%                   what the whole will take, with an interval
   refinery plan --from out/one-percent --share 1% --html plan.html   the same as a page with sliders
-Numbers may end in k, M, G, T, P or E (decimal) and B. docs/planning.md says what is computed and what is assumed."""
+Counts may end in k, M, B (billion) or T, bytes in kB, MB, GB, TB or PB.
+docs/planning.md says what is computed and what is assumed."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -65,7 +71,7 @@ def _lines(args: Namespace) -> Iterator[str]:
     from refinery.pipelines.training.new_file import check_new, write_new
 
     given = {each.name: text for each in INPUTS if (text := getattr(args, each.name))}
-    inputs = {name: read(BY_NAME[name].flag, parse_quantity, text) for name, text in given.items()}
+    inputs = {name: read_input(BY_NAME[name], text) for name, text in given.items()}
     for name, value in inputs.items():
         check_input(BY_NAME[name], value)
     if args.html and not args.overwrite:
@@ -86,7 +92,7 @@ def _lines(args: Namespace) -> Iterator[str]:
     if args.hosts:
         if args.pass_days:
             raise ValueError("--hosts and --pass-days: give one, the other follows from it")
-        plan = on_hosts(plan, read("--hosts", parse_quantity, args.hosts))
+        plan = on_hosts(plan, read("--hosts", partial(parse_quantity, kind="count"), args.hosts))
     lines = list(forecast_lines(found)) if found else []
     if args.html:
         notes = "; ".join(line.strip().removeprefix("measured: ") for line in lines if line)
@@ -98,6 +104,13 @@ def _lines(args: Namespace) -> Iterator[str]:
     else:
         yield from lines
         yield from plan_lines(plan)
+
+
+def read_input(declared: "Input", text: str) -> float:
+    """The value of an input's flag. Raises ValueError that names the flag."""
+    from refinery.pipelines.recipe.quantities.quantity import parse_quantity
+
+    return read(declared.flag, partial(parse_quantity, kind=declared.kind), text)
 
 
 def read(flag: str, parse: Callable[[str], float], text: str) -> float:

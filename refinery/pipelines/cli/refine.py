@@ -3,9 +3,11 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
+from refinery.pipelines.progress.track.tracker import KINDS
 from refinery.pipelines.shell.arguments import add_recipe_arguments, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery refine recipes/demo.yaml --output out/demo/corpus
@@ -13,6 +15,7 @@ EXAMPLES = """examples:
   refinery refine recipes/web.yaml --output out/web2 --reuse out/web --set tokenizer.path=other.json
   refinery refine recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner …    (docs/operations.md)
   refinery refine recipes/web.yaml --output out/web --reuse out/old --dry-run    (says what would run)
+  refinery refine recipes/web.yaml --output out/web --track mlflow    (docs/operations/track.md)
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 On Dataflow the jobs go on without this command; the same command finds them again."""
 
@@ -32,17 +35,24 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="check everything and say what would run; nothing is written"
     )
+    parser.add_argument(
+        "--track",
+        default="",
+        choices=tuple(KINDS),
+        help="send counts and rates to MLflow, Weights & Biases or an OpenTelemetry collector",
+    )
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Run a recipe. Worker processes start first, so that their imports run in parallel with the launcher's."""
+    from refinery.pipelines.progress.track.tracking import tracking
     from refinery.pipelines.runners.runner import Runner
     from refinery.pipelines.runners.scratch import scratch_of
 
     workers = 0 if args.dry_run else args.workers
     scratch = scratch_of(args.scratch, args.work or f"{args.output}/work")
     runner = Runner(args.runner, workers, tuple(flags), args.quiet, args.traceback, say, scratch=scratch)
-    with runner.open():
+    with runner.open(), tracking("" if args.dry_run else args.track, say) as tracked:
         from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.run.api import runner_flags
         from refinery.pipelines.run.packed_counts import packed_line
@@ -56,9 +66,11 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
             run.dry_run()
             return ExitCode.DONE
         manifest = run.run()
+        if tracked is not None:
+            tracked.final(manifest.totals, manifest.funnel)
     totals = manifest.totals
-    tokens = f", {totals['tokens']:,} tokens" if manifest.has_tokens else ""
-    result(f"{totals['documents']:,} documents{tokens} in {args.output}")
+    tokens = f", {many(totals['tokens'], 'token')}" if manifest.has_tokens else ""
+    result(f"{many(totals['documents'], 'document')}{tokens} in {args.output}")
     if line := packed_line(manifest):
         result(line)
     own = f" --recipe {args.recipe}" if ":" in recipe.lane and not manifest.has_tokens else ""

@@ -2,15 +2,21 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from refinery.pipelines.shell.arguments import say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
+if TYPE_CHECKING:
+    from refinery.pipelines.reports.run.facts import Facts
+
 EXAMPLES = """examples:
   refinery report out/web                                    writes out/web/report.html if it is not there
   refinery report out/web --overwrite                        writes it anew
   refinery report gs://bucket/corpus --output report.html    as a local file
+  refinery report out/web --texts --output dropped.html      with texts of what was dropped, read again where they were
   refinery report out/web --work gs://parts/web --core-hour-price 0.04 --output cheap.html
 The page needs no network: open it in a browser. Every run of `refinery refine` ends with one."""
 
@@ -23,8 +29,16 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("prefix", metavar="PREFIX", help="of a finished run: a folder, gs://… or s3://…")
     parser.add_argument("--output", default="", metavar="FILE", help="where the page goes (PREFIX/report.html)")
     parser.add_argument("--overwrite", action="store_true", help="replace a page that is there")
+    parser.add_argument(
+        "--texts",
+        action="store_true",
+        help="quote dropped documents, read at their origins again; texts dropped for secrets, personal data, harmful "
+        "content or rights are left out. Needs --output, outside the corpus",
+    )
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
-    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has a writer of its own")
+    parser.add_argument(
+        "--recipe", default="", metavar="FILE", help="the run's, where it has stages or a writer of its own"
+    )
     parser.add_argument(
         "--core-hour-price",
         default="",
@@ -52,12 +66,13 @@ def _lines(args: Namespace) -> Iterator[str]:
     from refinery.pipelines.reports.run.report_page import report_page
     from refinery.pipelines.reports.run.write import REPORT
     from refinery.pipelines.run.phases import seconds_of_work
+    from refinery.pipelines.run.wall_clock import read_times
     from refinery.pipelines.training.new_file import check_new, write_new
 
     price = USUAL
     if args.core_hour_price:
         try:
-            price = parse_quantity(args.core_hour_price)
+            price = parse_quantity(args.core_hour_price, "dollars")
         except ValueError as error:
             raise ValueError(f"--core-hour-price: {error}") from None
     if not args.output and args.prefix.startswith(("http://", "https://")):
@@ -65,7 +80,13 @@ def _lines(args: Namespace) -> Iterator[str]:
     know_writer_of(args.recipe)
     store = open_store(args.prefix)
     output = args.output or store.url(REPORT)
-    facts = read_facts(store, seconds_of_work(store, args.work), price)
+    if args.texts:
+        _check_outside(args.output, store.root)
+    times = read_times(open_store(args.work or store.url("work")))
+    facts = read_facts(store, seconds_of_work(store, args.work), price, times=times)
+    if args.texts:
+        facts, problems = _with_texts(facts, args.prefix, args.recipe)
+        yield from (f"no text: {problem}" for problem in problems)
     if not args.output and not args.overwrite and store.size(REPORT) is not None:
         yield f"{output} is there already: open it in a browser (--overwrite writes it anew)"
     else:
@@ -76,6 +97,34 @@ def _lines(args: Namespace) -> Iterator[str]:
     for finding in findings(facts):
         if finding.warns:
             yield f"look: {finding.text}"
+
+
+def _check_outside(output: str, prefix: str) -> None:
+    """Raises ValueError unless a page with texts goes to a file outside the corpus."""
+    if not output:
+        raise ValueError("--texts: give --output FILE, outside the corpus: the page quotes texts that were dropped")
+    places = (
+        (output, prefix) if "://" in output or "://" in prefix else (Path(output).resolve(), Path(prefix).resolve())
+    )
+    if f"{places[0]}/".startswith(f"{str(places[1]).rstrip('/')}/"):
+        raise ValueError(f"--output: {output} is in the corpus, which no dropped text may be; name another place")
+
+
+def _with_texts(facts: "Facts", prefix: str, recipe: str) -> "tuple[Facts, list[str]]":
+    """The facts with the texts that replays give."""
+    from refinery.pipelines.corpus.trace.answers import Doc
+    from refinery.pipelines.corpus.trace.recorded_run import RecordedRun
+    from refinery.pipelines.reports.run.replayed_texts import Text, with_texts
+
+    recorded = RecordedRun(prefix, recipe, measure=False)
+
+    def replayed(origin: str, source: str) -> Text:
+        found, problem = recorded.replay(Doc(origin=origin, source=source))
+        if found is None:
+            return Text(problem=problem)
+        return Text(found.text, "" if found.is_kept else found.last.stage)
+
+    return with_texts(facts, replayed)
 
 
 COMMAND = Command(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from refinery.pipelines.shell.arguments import add_runner_arguments, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery retokenize out/web --tokenizer other.json --output out/web-other
@@ -42,7 +43,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         run = Retokenization(recipe, args.output, runner, args.work, args.documents or args.prefix, say=say)
         run.recorded = recorded
         totals = run.run().totals
-    result(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    result(f"{many(totals['documents'], 'document')}, {many(totals['tokens'], 'token')} in {args.output}")
     return ExitCode.DONE
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from refinery.pipelines.shell.arguments import progress, say
+from refinery.pipelines.shell.arguments import counted, progress, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -22,7 +22,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder, gs://… or s3://…")
     parser.add_argument("--stage", default="", metavar="NAME", help="of what this stage dropped, instead of the corpus")
     parser.add_argument("--reason", default="", metavar="NAME", help="of what was dropped for this reason")
-    parser.add_argument("-n", dest="number", type=int, default=20, metavar="N", help="how many (20)")
+    parser.add_argument("-n", dest="number", type=counted, default=20, metavar="N", help="how many (20)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="which ones (0)")
     parser.add_argument("--measure", action="store_true", help="kept ones: judged again, with what every rule measured")
     parser.add_argument("--no-replay", action="store_true", help="dropped ones: do not read their records again")

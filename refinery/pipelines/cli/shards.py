@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from refinery.pipelines.progress.flags import add_output_arguments
-from refinery.pipelines.shell.arguments import result, say
+from refinery.pipelines.shell.arguments import counted, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -19,7 +19,7 @@ def arguments(parser: ArgumentParser) -> None:
 
     parser.add_argument("location", metavar="LOCATION", help="a folder, gs://…, s3://… or https://…")
     parser.add_argument("--node", required=True, metavar="NAME", help="the node's name, the same after every restart")
-    parser.add_argument("--count", type=int, default=SHARDS, metavar="N", help="the primary and the next ones")
+    parser.add_argument("--count", type=counted, default=SHARDS, metavar="N", help="the primary and the next ones")
     parser.add_argument("--split", default="train", choices=SPLITS, help="train (default) or validation")
     parser.add_argument("--fetch", default="", metavar="FOLDER", help="download these files, verified, resumable")
     parser.add_argument("--json", action="store_true", help="one JSON object per line instead of text")

@@ -110,7 +110,7 @@ def parse_size(flag: str, text: str) -> float:
     from refinery.pipelines.recipe.quantities.quantity import parse_quantity
 
     try:
-        return parse_quantity(text)
+        return parse_quantity(text, "bytes")
     except ValueError as error:
         raise ValueError(f"{flag}: {error}") from None
 

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from refinery.pipelines.progress.flags import add_output_arguments
-from refinery.pipelines.shell.arguments import result, say
+from refinery.pipelines.shell.arguments import counted, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -18,8 +18,8 @@ def arguments(parser: ArgumentParser) -> None:
         "gold", nargs="+", metavar="GOLD", help="JSON lines with html and main text, or such without and their WARC"
     )
     parser.add_argument("--output", required=True, metavar="FILE", help="the weights to write (.npy)")
-    parser.add_argument("--folds", type=int, default=5, help="of the cross-validation by domain; 0: none")
-    parser.add_argument("--trees", type=int, default=300, help="of each model (default: 300)")
+    parser.add_argument("--folds", type=counted, default=5, help="of the cross-validation by domain; 0: none")
+    parser.add_argument("--trees", type=counted, default=300, help="of each model (default: 300)")
     parser.add_argument(
         "--seed", type=int, default=1, help="of the pages and features that each tree sees (default: 1)"
     )

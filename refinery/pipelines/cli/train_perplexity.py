@@ -7,6 +7,7 @@ from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.shell.arguments import say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery train-perplexity --input 'wikipedia/*.jsonl.zst' --output english.model
@@ -35,7 +36,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         check_outputs(args.output)
     texts = read_texts("input", args.input)
     sample = read_texts("sample", args.sample) if args.sample else None
-    say(f"{len(texts):,} texts read")
+    say(f"{many(len(texts), 'text')} read")
     train_perplexity(texts, args.output, TrainPerplexityParams(args.seed), args.overwrite, sample)
     return ExitCode.DONE
 

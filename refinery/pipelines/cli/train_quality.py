@@ -4,9 +4,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from refinery.pipelines.progress.flags import add_output_arguments
-from refinery.pipelines.shell.arguments import say
+from refinery.pipelines.shell.arguments import rate, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery train-quality --positive 'good/*.jsonl.gz' --negative 'web/*.warc.gz' --output quality.bin
@@ -24,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
         "folders on its way are made",
     )
     parser.add_argument("--quantise", action="store_true", help="about a sixth of the size, nearly the same scores")
-    parser.add_argument("--held-out", type=float, default=0.1, metavar="SHARE", help="of the texts, to measure on")
+    parser.add_argument("--held-out", type=rate, default=0.1, metavar="SHARE", help="of the texts, to measure on")
     parser.add_argument(
         "--seed", type=int, default=1, help="of the order of texts and of what is held out (default: 1)"
     )
@@ -44,7 +45,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     inputs = {"positive": args.positive, "negative": args.negative}
     for name, globs in inputs.items():
         texts.append(read_texts(name, globs))
-        say(f"{name}: {len(texts[-1]):,} texts read")
+        say(f"{name}: {many(len(texts[-1]), 'text')} read")
     say(f"learning, {params.epochs} epochs")
     train_quality(texts[0], texts[1], args.output, params, args.overwrite, inputs)
     return ExitCode.DONE

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from refinery.pipelines.shell.arguments import add_recipe_arguments, result, say
+from refinery.pipelines.shell.arguments import add_recipe_arguments, counted, result, say, sized
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -21,8 +21,8 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="tokenizer.json, or a SentencePiece .model; folders on its way are made",
     )
-    parser.add_argument("--vocab-size", type=int, default=32_000, help="entries, special tokens included")
-    parser.add_argument("--sample-bytes", type=int, default=100_000_000, help="text to train on (default 100 MB)")
+    parser.add_argument("--vocab-size", type=counted, default=32_000, help="entries, special tokens included")
+    parser.add_argument("--sample-bytes", type=sized, default=100_000_000, help="text to train on (default 100 MB)")
     parser.add_argument(
         "--share",
         action="append",

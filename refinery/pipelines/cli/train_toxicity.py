@@ -7,6 +7,7 @@ from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.shell.arguments import say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.wording import many
 
 EXAMPLES = """examples:
   refinery train-toxicity --toxic 'toxic/*.jsonl' --clean 'clean/*.jsonl' --output toxicity.bin"""
@@ -37,7 +38,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     texts = []
     for name, globs in (("toxic", args.toxic), ("clean", args.clean)):
         texts.append(read_texts(name, globs))
-        say(f"{name}: {len(texts[-1]):,} texts read")
+        say(f"{name}: {many(len(texts[-1]), 'text')} read")
     say(f"learning, {params.epochs} epochs")
     train_toxicity(texts[0], texts[1], args.output, params, args.overwrite)
     return ExitCode.DONE

@@ -61,6 +61,9 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         raise ValueError("--shards K/N and --partial DIR belong together: the share, and where to write what it found")
     if args.shards and args.merge:
         raise ValueError("--merge looks at the whole: leave it out of the command of a share")
+    from refinery.pipelines.corpus.verify.kinds import refuse_nothing
+
+    refuse_nothing(args.prefix)
     if args.recipe:
         from refinery.pipelines.recipe.writers import know_writer_of
 
@@ -154,6 +157,6 @@ COMMAND = Command(
     exit_codes={
         ExitCode.DONE: "all holds (with --shards: what the share found is written)",
         ExitCode.FAILED: "something does not; every failure is a line",
-        ExitCode.USAGE: "the command is wrong, or partial results are missing, damaged or of another check",
+        ExitCode.USAGE: "the command is wrong, nothing is there, or partial results are missing or unfit",
     },
 )

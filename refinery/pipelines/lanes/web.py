@@ -49,7 +49,7 @@ LANE = Lane(
         NEAR_DUPLICATES,
     ),
     shards=(
-        OPT_OUT,  # here, so that this week's opt-outs need nothing before phase 3 again
+        OPT_OUT,  # here, so this week's opt-outs need nothing before phase 3 again
         PAGE_LICENSE,
         SUBSTRINGS,  # before LINES, since it keeps the lines' numbers
         LINES,

@@ -1,4 +1,4 @@
-"""JSON events of `--log-json`: one object a line, the same keys whatever happens; docs/commands.md has them all."""
+"""JSON events of `--log-json`: one object a line, always with the same keys: docs/commands/progress.md lists them."""
 
 import datetime
 import json

@@ -92,6 +92,7 @@ def now() -> datetime.datetime:
 @dataclass
 class Output:
     """What one command tells. quiet: errors, warnings and the result alone. log_json: as events on standard error.
+    followers: get each snapshot that is shown, with "progress" or "ended", and neither raise nor wait.
 
     As a context manager it is what `current()` returns; leaving it gives the terminal back.
     """
@@ -100,6 +101,7 @@ class Output:
     quiet: bool = False
     log_json: bool = False
     phases: dict[str, Phase] = field(default_factory=dict)
+    followers: list[Callable[[str, Snapshot], None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._display: Display | None = None
@@ -172,6 +174,12 @@ class Output:
         elif kind != "started":
             self.write(line(snapshot))
 
+    def _followed(self, kind: str, snapshot: Snapshot) -> Snapshot:
+        """The snapshot, once the followers have it."""
+        for follow in self.followers:
+            follow(kind, snapshot)
+        return snapshot
+
     def stop(self) -> None:
         """Take the bars away."""
         if self._display is not None:
@@ -210,7 +218,7 @@ class Output:
 
         def run() -> None:
             while not stopped.wait(interval):
-                if not shown(display, lambda: display.show(watcher.snapshot())):
+                if not shown(display, lambda: display.show(self._followed("progress", watcher.snapshot()))):
                     return
 
         thread = threading.Thread(target=run, daemon=True, name="progress")
@@ -225,7 +233,7 @@ class Output:
             stopped.set()
             thread.join()
         if is_told or self.log_json:
-            shown(display, lambda: display.finish(watcher.snapshot(final=True)))
+            shown(display, lambda: display.finish(self._followed("ended", watcher.snapshot(final=True))))
         else:
             display.stop()
         phase.documents = watcher.documents

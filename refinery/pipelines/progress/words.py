@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from refinery.pipelines.progress.measure import Snapshot
+from refinery.transforms.core.wording import many
 
 KEPT = "\n\t\xa0"
 
@@ -58,9 +59,9 @@ def amounts(snapshot: Snapshot) -> Iterator[str]:
         if snapshot.bytes_per_second is not None:
             yield f"{human_bytes(snapshot.bytes_per_second)}/s"
     if snapshot.work.files and not snapshot.work.waves > 1:
-        yield f"{snapshot.files_done:,}/{snapshot.work.files:,} files"
+        yield f"{snapshot.files_done:,}/{many(snapshot.work.files, 'file')}"
     if snapshot.documents:
-        yield f"{snapshot.documents:,} documents"
+        yield many(snapshot.documents, "document")
         if snapshot.documents_per_second is not None:
             yield f"{snapshot.documents_per_second:,.0f} documents/s"
 
@@ -74,7 +75,7 @@ def left(snapshot: Snapshot) -> str:
 
 def line(snapshot: Snapshot) -> str:
     """All of it in one line: for logs, and where the output is not a terminal."""
-    lost = (f"{stage.name} -{lost:,}" for stage in snapshot.stages if (lost := stage.dropped + stage.dead))
+    lost = (f"{lost:,} lost in {stage.name}" for stage in snapshot.stages if (lost := stage.dropped + stage.dead))
     return "  ".join([short_line(snapshot, snapshot.label), *lost])
 
 

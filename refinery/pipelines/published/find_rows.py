@@ -55,7 +55,7 @@ def find_rows(
     must have.
 
     Row groups whose statistics rule out every value are skipped; of the others only the searched columns are read, and
-    the rest where a row was found. Memory: a row group of these columns. Raises as `GuardedFile`.
+    the rest where a row was found. Memory: a row group of these columns. Raises the same errors as `GuardedFile`.
     """
     with guarded_parquet(store.open(path), store.url(path), schema) as file:
         check_columns(file.schema_arrow, store.url(path), columns)
@@ -139,7 +139,7 @@ def find_kept(
 
 
 def both(places: Mapping[str, Wanted], ids: Mapping[str, set[bytes]]) -> dict[str, Wanted]:
-    """What to look for in each file: addresses and origins as `places` has them, and these ids."""
+    """What to look for in each file: the addresses and origins of `places`, and these ids."""
     nothing = Wanted()
     return {
         path: replace(places.get(path, nothing), id=frozenset(ids.get(path, ())))

@@ -57,7 +57,7 @@ class LookupIndex:
 
     def _say_all(self, files: int) -> None:
         if files and not self._has_said:
-            self.say("this corpus has no lookup index: addresses and origins are looked for in every file")
+            self.say("this corpus has no lookup index: addresses and origins are searched in every file")
             self._has_said = True
 
     def _look_up(self, keys: list[Key]) -> None:

@@ -59,7 +59,7 @@ class TextsOf(Protocol):
 
 
 class DecodedTexts:
-    """Of a corpus of tokens, which are read in ranges: what lies between two documents is read along."""
+    """A corpus of tokens, which are read in ranges, including what is between two documents."""
 
     def __init__(self, corpus: "PublishedCorpus", entry: ShardEntry) -> None:
         self._corpus, self._entry = corpus, entry
@@ -121,8 +121,8 @@ def id_bytes(id_: str | bytes) -> bytes:
 class PublishedCorpus(Corpus):
     """As `refinery.loader.Corpus`, which says what is checked, with texts, rules and lookups.
 
-    say: is told how far a long search is. writer: of a corpus of texts, where it is neither ours nor an installed
-    package's. Tokenizer and lookup index are read when they are first needed.
+    say: receives progress lines of a long search. writer: of a corpus of texts, where it is neither ours nor an
+    installed package's. Tokenizer and lookup index are read when they are first needed.
     """
 
     def __init__(self, location: str | Store, say: Say = silent, writer: "Writer | None" = None) -> None:
@@ -185,7 +185,7 @@ class PublishedCorpus(Corpus):
         of: Numbers | None = None,
         place: tuple[str, str, str] | None = None,
     ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
-        """The documents of one shard as `documents` has them, each batch with their numbers in the shard. of: only
+        """The documents of one shard as from `documents`, each batch with their numbers in the shard. of: only
         these numbers, ascending. place: what `split`, `domain` and `shard` are, where they are not the shard's own."""
         chosen = Columns(self.schema, columns, where, self.root)
         here = place or (entry.split, entry.domain, shard_path(entry))
@@ -207,7 +207,7 @@ class PublishedCorpus(Corpus):
             yield from self.provenance(entry, chosen.read)
             return
         if chosen.of_provenance:
-            raise FormatError(f"{self.root} was adopted from files without provenance: it has no such columns")
+            raise FormatError(f"{self.root} was adopted from files without provenance, so it has no such columns")
         index = load_index(self.store, entry)
         columns = [pa.array(index.offsets), pa.array(index.lengths.astype(np.int64))]
         yield pa.RecordBatch.from_arrays(columns, names=list(SPANS))
@@ -246,7 +246,9 @@ class PublishedCorpus(Corpus):
         if url is origin is id is None:
             raise ValueError("find: nothing given, url, origin or id is needed")
         if self.is_adopted:
-            raise FormatError(f"{self.root} was adopted from files without provenance: nothing of it can be found")
+            raise FormatError(
+                f"{self.root} was adopted from files without provenance, so documents cannot be looked up"
+            )
         wanted = Wanted(
             frozenset([url] if url is not None else []),
             frozenset([id_bytes(id)] if id is not None else []),

@@ -45,6 +45,6 @@ def _read(writer: "Writer", files: Mapping[str, BinaryIO], what: str) -> Iterato
             raise
         said = (str(error) or repr(error)).splitlines()[0]
         raise FormatError(
-            f"{what}: the writer {writer.name!r} cannot read it ({type(error).__name__}: {said:.200}); refinery verify "
-            "says what is damaged"
+            f"{what}: the writer {writer.name!r} cannot read it ({type(error).__name__}: {said:.200}); run refinery "
+            "verify to see what is damaged"
         ) from None

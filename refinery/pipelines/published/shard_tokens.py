@@ -43,7 +43,7 @@ def find_token(corpus: Corpus, shard: ShardEntry, offset: int) -> tuple[int, Row
                 if found["token_offset"] <= offset < found["token_offset"] + found["token_count"]:
                     return first + row, found
     raise FormatError(
-        f"{corpus.store.url(path)}: no document has token {offset}: damaged; refinery verify says what is"
+        f"{corpus.store.url(path)}: no document has token {offset}; the corpus is damaged, run refinery verify"
     )
 
 
@@ -73,7 +73,9 @@ def read_row(corpus: Corpus, shard: ShardEntry, number: int, columns: Sequence[s
                 row: Row = table.slice(number, 1).to_pylist()[0]
                 return row
             number -= rows
-    raise FormatError(f"{corpus.store.url(path)}: fewer rows than documents: damaged; refinery verify says what is")
+    raise FormatError(
+        f"{corpus.store.url(path)}: fewer rows than documents; the corpus is damaged, run refinery verify"
+    )
 
 
 def read_tokens(corpus: Corpus, shard: ShardEntry, start: int, stop: int) -> npt.NDArray[Any]:
@@ -82,7 +84,7 @@ def read_tokens(corpus: Corpus, shard: ShardEntry, start: int, stop: int) -> npt
     data = corpus.store.read(shard.bin.path, start * dtype.itemsize, (stop - start) * dtype.itemsize)
     if len(data) != (stop - start) * dtype.itemsize:
         raise FormatError(
-            f"{corpus.store.url(shard.bin.path)}: ends before token {stop}: damaged; refinery verify says what is"
+            f"{corpus.store.url(shard.bin.path)}: ends before token {stop}; the corpus is damaged, run refinery verify"
         )
     return np.frombuffer(data, dtype).astype(np.int64)
 

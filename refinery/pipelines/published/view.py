@@ -72,7 +72,7 @@ class CorpusView:
         documents."""
         selection = self._opened.selection
         if selection is None:
-            raise FormatError(f"{self.root}: a segment with runs and no selection: damaged or forged")
+            raise FormatError(f"{self.root}: a segment has runs but no selection; it is damaged or forged")
         offsets = np.append(corpus.index_of(entry).offsets, entry.tokens)
         found: list[Numbers] = []
         for starts, lengths in selection.runs_of(segment):

@@ -16,8 +16,10 @@ from refinery.transforms.core.job.report import Check, no_check
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.job.write_report import WriteReport
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
-from refinery.transforms.dedup.stages import URL_DUPLICATES
+from refinery.transforms.dedup.stages import NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE, URL_DUPLICATES
 from refinery.transforms.read.read_sources import ReadSources
+from refinery.transforms.statistics.dropped import KIND as DROPPED
+from refinery.transforms.statistics.dropped import DropRecorder, MergeDropped
 from refinery.transforms.statistics.measure import KIND as STATISTICS
 from refinery.transforms.statistics.measure import MergeStatistics
 from refinery.transforms.statistics.measure_texts import MeasureTexts
@@ -34,7 +36,7 @@ from refinery.transforms.write.shards import ShardsJob
 from refinery.transforms.write.write_documents import WriteDocuments
 from refinery.transforms.write.write_shards import write_corpus
 
-MERGERS = {STATISTICS: MergeStatistics}  # of what the jobs measure
+MERGERS = {STATISTICS: MergeStatistics, DROPPED: MergeDropped}  # of what the jobs measure
 
 
 NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
@@ -54,9 +56,25 @@ def apply_stages(
     measure_here(docs, recipe, points, "")
     for stage, params in active:
         if stage.judge is not None:
-            docs = docs | stage(params, recipe.rejects, digests)
+            recorder = DropRecorder(stage, params, categories_of(recipe)) if measure else None
+            docs = docs | stage(params, recipe.rejects, digests, recorder)
             measure_here(docs, recipe, points, stage.name)
     return docs
+
+
+def categories_of(recipe: Recipe) -> tuple[str, ...]:
+    """The notes of a recipe by which documents are counted."""
+    return measured_notes(recipe.notes()).categories
+
+
+def removing_stages(recipe: Recipe) -> dict[str, tuple[str, float | None]]:
+    """Reason -> the stage of phase 2 that removes documents for it, and its threshold where it has one."""
+    near = {NEAR_DUPLICATES.name: recipe.near_dup, NEAR_DUPLICATES_IN_SOURCE.name: recipe.near_dup_in_source}
+    return {
+        reason.name: (stage.name, getattr(near.get(stage.name), "threshold", None))
+        for stage in recipe.LANE.phase("dedup")
+        for reason in stage.reasons
+    }
 
 
 def measure_here(docs: beam.PCollection, recipe: Recipe, points: Iterable[tuple[str, Point]], behind: str) -> None:
@@ -74,7 +92,8 @@ def clean_documents(
     digests: Mapping[str, str] = NO_DIGESTS,
 ) -> beam.PCollection:
     """Phase 1 up to its cleaned documents. tasks: of `write_tasks`. digests: as of `apply_stages`."""
-    docs = pipeline | ReadSources(tasks, recipe.limits, recipe.rejects, sums=measure)  # RawDocument
+    recorder = DropRecorder() if measure else None
+    docs = pipeline | ReadSources(tasks, recipe.limits, recipe.rejects, measure, recorder)  # RawDocument
     return apply_stages(docs, recipe, "clean", measure, digests)  # Document
 
 
@@ -135,7 +154,7 @@ def shards(
     docs = pipeline | ReadKeptDocuments(pairs, recipe.cuts())  # Document
     encoded = apply_stages(docs, recipe, "shards", True, digests)  # EncodedDocument
     write_corpus(encoded, job)
-    pipeline | WriteRemovals(pairs, removals, job.prefix)  # of `removals` files
+    pipeline | WriteRemovals(pairs, removals, job.prefix, removing_stages(recipe))  # of `removals` files
     pipeline | WriteReport(work, report, facts, {**MERGERS, SHARDS: MergeShards}, check)
 
 

@@ -47,6 +47,8 @@ def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] =
     Raises RecipeError, one line a problem: the path of the key, what was given, what is allowed.
     """
     is_remote = "://" in path
+    if not is_remote and Path(path).is_dir():
+        raise RecipeError(f"{path} is a folder, a recipe is a YAML file: `refinery refine RECIPE --output PREFIX`")
     if not is_remote and not Path(path).is_file():
         raise RecipeError(
             f"{path}: no such recipe file; docs/recipes.md has one to begin with, recipes/ has ready ones"
@@ -56,6 +58,10 @@ def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] =
     except OSError as error:
         raise RecipeError(f"the recipe cannot be read: {error}") from None
     data: Any = load_yaml(text, path)
+    if data is None:
+        raise RecipeError(f"{path} is empty; docs/recipes.md has a recipe to begin with")
+    if isinstance(data, dict) and "domains" in data and "sources" not in data:
+        raise RecipeError(f"{path} is the recipe of a view: `refinery mix {path} --output VIEW`")
     for setting in settings:
         data = override(data, setting)
     if inputs:

@@ -5,6 +5,7 @@ import json
 from typing import Any, TypeVar
 
 from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.quantities.in_data import with_numbers
 from refinery.transforms.core.params import Params, ParamsError, allowed, below
 from refinery.transforms.core.wording import given
 
@@ -23,11 +24,18 @@ def parse(cls: type[T], data: Any, path: str = "") -> T:
     if not isinstance(data, dict):
         raise RecipeError(f"{path or 'recipe'}: {given(data)} given, {allowed(cls)} is allowed")
     try:
-        return cls(**data)
+        return cls(**_with_numbers(cls, data, path))
     except ParamsError as error:
         problems = [below(path, problem) for problem in error.problems]
     more = len(problems) - MAX_PROBLEMS
     raise RecipeError("\n".join(problems[:MAX_PROBLEMS] + [f"and {more} problems more"] * (more > 0)))
+
+
+def _with_numbers(cls: type[Params], data: dict[str, Any], path: str) -> Any:
+    try:
+        return with_numbers(cls, data)
+    except ValueError as error:
+        raise RecipeError(below(path, str(error))) from None
 
 
 def fingerprint(plain: Any) -> str:

@@ -12,12 +12,23 @@ import yaml
 from yaml.events import AliasEvent, DocumentEndEvent, Event, ScalarEvent, SequenceStartEvent
 
 from refinery.transforms.core.params import printable_name
-from refinery.transforms.core.wording import given
+from refinery.transforms.core.wording import given, meant
 
 MAX_YAML_BYTES = 1 << 20  # a recipe is a page or two; a megabyte is a wrong file
 MAX_YAML_VALUES = 200_000  # after aliases are expanded: nine lines of anchors can stand for a billion values
 INT_RANGE = range(-(1 << 63), 1 << 63)
 MAX_YAML_DEPTH = 50  # the reader below recurses
+
+
+UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such a file begins
+# What PyYAML says -> what to do.
+ADVICE = (
+    (r"'\\t'", "indent with spaces, not with tabs"),
+    (r"expected <block end>", "give the line the indentation of the keys above it"),
+    (r"mapping values are not allowed", "put a value that has ': ' in it in quotes, and check the indentation"),
+    (r"expected alphabetic or numeric character", "put a pattern that begins with * in quotes"),
+    (r"expected ',' or '[\]}]'", "close the bracket, and put values with , or : in quotes"),
+)
 
 
 class RecipeError(ValueError):
@@ -50,12 +61,13 @@ def load_yaml(text: str | bytes, what: str) -> Any:
     try:
         return _YamlReader(yaml.parse(data.decode("utf-8-sig"), Loader=yaml.SafeLoader), what).document()
     except UnicodeDecodeError as error:
-        raise RecipeError(f"{what}: byte {error.start} is not UTF-8") from None
+        form = "it is UTF-16" if data[:2] in UTF16 else f"byte {error.start} is not UTF-8"
+        raise RecipeError(f"{what}: {form}; save it as UTF-8") from None
     except yaml.MarkedYAMLError as error:
         where = _position(error.problem_mark) if error.problem_mark else ""
-        raise RecipeError(
-            f"{what}{where}: {' '.join((error.problem or 'not YAML').split())}; correct it there"
-        ) from None
+        problem = " ".join((error.problem or "not YAML").split())
+        advice = next((said for pattern, said in ADVICE if re.search(pattern, problem)), "correct it there")
+        raise RecipeError(f"{what}{where}: {problem}; {advice}") from None
     except yaml.YAMLError as error:
         raise RecipeError(f"{what}: {' '.join(str(error).split())}; correct it there") from None
 
@@ -189,4 +201,6 @@ def _list_index(elements: list[Any], key: str, what: str) -> int:
         return int(key)
     known = [str(name) for name in names if isinstance(name, str)]
     count = f"an index below {len(elements)}" if elements else "nothing (the list is empty)"
-    raise RecipeError(f"{what}: {printable_name(key)} given, {', '.join([*known, count])} is allowed")
+    raise RecipeError(
+        f"{what}: {printable_name(key)} given, {', '.join([*known, count])} is allowed{meant(key, known)}"
+    )

@@ -23,7 +23,7 @@ from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.params import Count, Params, Positive, Share, below
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.stage import Note, P, Stage
-from refinery.transforms.core.wording import nearest
+from refinery.transforms.core.wording import meant, nearest
 from refinery.transforms.dedup.cutting_pass import ComparingStage, Cuts, CuttingPass, check_together
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.records.rank import RankParams
@@ -159,11 +159,15 @@ class Recipe(Params):
                 raise ValueError(f"{section}.{error}") from error
         for name in self.near_dup_in_source:
             if name not in (*names, ANY_SOURCE):
-                raise ValueError(f"near_dup_in_source: {name!r} given, the name of a source or '*' is allowed")
+                raise ValueError(
+                    f"near_dup_in_source: {name!r} given, the name of a source or '*' is allowed{meant(name, names)}"
+                )
         allowed = self.failures.allow_empty
         for name in () if isinstance(allowed, bool) else allowed:
             if name not in names:
-                raise ValueError(f"failures.allow_empty: {name!r} given, on or names of sources are allowed")
+                raise ValueError(
+                    f"failures.allow_empty: {name!r} given, on or names of sources are allowed{meant(name, names)}"
+                )
         if self.reference_corpora and not self.exact_dup:
             raise ValueError("reference_corpora: published corpora given with exact_dup off, they need it on")
         return self
@@ -190,7 +194,7 @@ class Recipe(Params):
             if source.format not in ("auto", *lane.readers) and not is_own(source.format):
                 raise ValueError(
                     f"sources[{index}].format: {source.format!r} given, one of {', '.join(lane.readers)} is allowed in "
-                    f"the lane {lane.name}"
+                    f"the lane {lane.name}{meant(source.format, lane.readers)}"
                 )
             if source.target is not None and not lane.writer.counts_tokens:
                 raise ValueError(
@@ -359,7 +363,9 @@ def lane_names() -> tuple[str, ...]:
 def find_lane(name: str) -> Lane:
     """The project's lane of that name. Raises ValueError, naming all, if there is none."""
     if name not in lane_names():
-        raise ValueError(f"lane: {name!r} given, {', '.join(lane_names())} or module:NAME is allowed")
+        raise ValueError(
+            f"lane: {name!r} given, {', '.join(lane_names())} or module:NAME is allowed{meant(name, lane_names())}"
+        )
     found: Lane = importlib.import_module(f"{lanes.__name__}.{name}").LANE
     return found
 

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from refinery.pipelines.recipe.quantities.quantity import BYTES, COUNT, GRAMMARS
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections
 from refinery.transforms.core.params import Params, is_optional, sections_of
 
@@ -17,6 +18,7 @@ def recipe_schema(recipe: type[Recipe]) -> dict[str, Any]:
     for name, part in schema.get("$defs", {}).items():
         if name in models:
             _complete(part, models[name])
+    _take_units(schema)
     # Further keys of an element are the parameters of the stage that it uses.
     schema["$defs"]["UsedStage"]["additionalProperties"] = True
     lane = recipe.LANE.module or recipe.LANE.name
@@ -25,6 +27,20 @@ def recipe_schema(recipe: type[Recipe]) -> dict[str, Any]:
         schema["properties"]["lane"]["const"] = lane
         schema["required"].append("lane")
     return {**schema, "$schema": DRAFT, "title": f"A recipe of the lane {recipe.LANE.name}"}
+
+
+def _take_units(part: Any, name: str = "") -> None:
+    """Whole numbers may be written with units: as `with_numbers` reads them. name: of the field."""
+    if isinstance(part, list):
+        for one in part:
+            _take_units(one, name)
+    elif isinstance(part, dict):
+        for key, inner in part.items():
+            for field, one in inner.items() if key == "properties" else [(name, inner)]:
+                _take_units(one, field)
+        if part.get("type") == "integer":
+            grammar = GRAMMARS[BYTES if name.endswith("bytes") else COUNT]
+            part |= {"type": ["integer", "string"], "pattern": f"^(?:{grammar.pattern})$"}
 
 
 def schema_text(recipe: type[Recipe]) -> str:

@@ -5,7 +5,6 @@ of this machine, inside the worker package to others.
 """
 
 import ast
-import difflib
 import hashlib
 import importlib
 import importlib.util
@@ -19,6 +18,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from refinery.transforms.core.stage import Stage
+from refinery.transforms.core.wording import meant
 from refinery.transforms.read.reader import Reader
 from refinery.transforms.read.registry import REFERENCE, readers
 
@@ -82,8 +82,7 @@ def load_reader(form: str, folder: Path) -> tuple[Reader, UserCode]:
         points = offered(READERS)
         if form not in points:
             names = ["auto", *readers(), *sorted(points)]
-            near = difflib.get_close_matches(form[:100], names, 1, 0.7)
-            hint = f" (did you mean {near[0]}?)" if near else ""
+            hint = meant(form, names, cutoff=0.7)
             raise ValueError(f"format: {form!r} given, one of {', '.join(names)} or module:NAME is allowed{hint}")
         form = points[form]
     reader, code = load_declaration("format", form, folder, Reader)
@@ -111,8 +110,7 @@ def load_declaration(key: str, name: str, folder: Path, kind: type[T]) -> tuple[
     declaration = getattr(module, attribute, None)
     if not isinstance(declaration, kind):
         found = sorted(known for known, value in vars(module).items() if isinstance(value, kind))
-        near = difflib.get_close_matches(attribute, found, 1)
-        hint = f"did you mean {near[0]}?" if near else f"{', '.join(found) or 'none'} found there"
+        hint = meant(attribute, found, "") or f"{', '.join(found) or 'none'} found there"
         what = re.sub(r"(?<=.)(?=[A-Z])", " ", kind.__name__).lower()
         raise ValueError(f"{key}: {name!r} given, the module has no declaration of a {what} by that name; {hint}")
     files = dict(_local_files(Path(str(module.__file__)), folder) if local else _package_files(module))

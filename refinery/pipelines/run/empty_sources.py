@@ -3,9 +3,10 @@
 Such a run would end well: every document is accounted for. So it fails, unless the recipe allows it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.answers import NOT_SAMPLED
 
@@ -22,6 +23,19 @@ def may_be_empty(failures: "FailureParams", source: str) -> bool:
     """Whether the recipe allows that nothing of a source is kept."""
     allowed = failures.allow_empty
     return allowed if isinstance(allowed, bool) else source in allowed
+
+
+def refuse_empty(problems: Mapping[str, str], failures: "FailureParams", say: Callable[[str], None]) -> None:
+    """Raises RecipeError, a line for each source whose first files hold no document; says so if the recipe allows it.
+
+    problems: source -> what is wrong, as `probe_sources` found.
+    """
+    for source, problem in problems.items():
+        if may_be_empty(failures, source):
+            say(f"warning: source {source}: {problem}")
+    fatal = [f"source {name}: {problem}" for name, problem in problems.items() if not may_be_empty(failures, name)]
+    if fatal:
+        raise RecipeError("\n".join(fatal))
 
 
 def check_sources(funnel: Sequence[Mapping[str, Any]], failures: "FailureParams", off: Collection[str] = ()) -> None:

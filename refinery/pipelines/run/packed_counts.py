@@ -1,6 +1,7 @@
 """What the packed rows of a corpus are, in a line: for the end of `refinery refine`, for `inspect` and `verify`."""
 
 from refinery.loader.format.manifest import Manifest
+from refinery.transforms.core.wording import many
 
 
 def packed_line(manifest: Manifest) -> str:
@@ -15,7 +16,7 @@ def packed_line(manifest: Manifest) -> str:
     rows, documents, tokens = (
         sum(getattr(file, name) or 0 for file in files) for name in ("rows", "documents", "tokens")
     )
-    line = f"{rows:,} packed rows of {manifest.packed.length:,} tokens"
+    line = f"{rows:,} packed rows of {many(manifest.packed.length, 'token')}"
     if not rows:
         return line
     full = tokens / (rows * manifest.packed.length)

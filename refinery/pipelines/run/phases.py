@@ -18,6 +18,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.run.at_work import LEASE
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import CountsDisagree
+from refinery.pipelines.run.wall_clock import ENDED, STARTED
 from refinery.pipelines.runners.dataflow.job_records import JOB
 from refinery.transforms.core.names import PHASES
 
@@ -190,7 +191,7 @@ LIST = re.compile(r"(clean|dedup|shards|records)/list-[0-9a-f]{32}\.jsonl")  # w
 DEATH = re.compile(r"clean/death-[0-9a-f]{32}\.json")  # what a worker read that died
 OWN = re.compile(
     rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards|records)/report\.json"
-    rf"|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}|{DEATH.pattern}"
+    rf"|{STARTED}|{ENDED}|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}|{DEATH.pattern}"
 )
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, seal, unseal
@@ -11,7 +12,10 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.differences import differences
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import cleaning_fingerprint, describe_environment, describe_stages
+from refinery.pipelines.run.inputs_read.text_fields import KEY as TEXT_FIELDS
 from refinery.transforms.core.names import PHASES
+
+NONE_FOUND: Mapping[str, str] = MappingProxyType({})
 
 
 def describe_run(
@@ -19,9 +23,10 @@ def describe_run(
     inputs: Sequence[Mapping[str, Any]],
     fingerprints: Mapping[str, str],
     digest: Callable[[str], str] | None = None,
+    text_fields: Mapping[str, str] = NONE_FOUND,
 ) -> dict[str, Any]:
     """What `_run.json` holds: everything that decides the corpus, and nothing that differs from run to run. digest: as
-    of `describe_stages`."""
+    of `describe_stages`. text_fields: those of the recipe's sources that the run found itself."""
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "refinery-run",
@@ -33,6 +38,7 @@ def describe_run(
         "stages": {phase: list(describe_stages(recipe, phase, digest)) for phase in PHASES},
         "cleaning": cleaning_fingerprint(recipe, digest),
         "environment": describe_environment(),
+        **({TEXT_FIELDS: dict(text_fields)} if text_fields else {}),
     }
 
 
@@ -56,13 +62,28 @@ def owned(store: Store, identity: Mapping[str, Any], advice: str) -> bool:
     if store.size(RUN) is None:
         if store.size(MANIFEST) is not None:
             raise RefineError(f"{store.root} holds a {MANIFEST} but no {RUN}. {advice}")
+        if name := foreign_file(store):
+            raise RefineError(f"{store.root} holds {name!r:.200}, and no run of refinery; choose a new or empty folder")
         return False
     theirs = unseal(store.read(RUN), store.url(RUN))
     if theirs["fingerprint"] != identity["fingerprint"]:
         raise RefineError(
-            f"{store.root} belongs to another run and stays as it is: {differences(theirs, identity)}.\n{advice}"
+            f"{store.root} belongs to another run and stays as it is: {differences(theirs, identity)}. {advice}"
         )
     return True
+
+
+def foreign_file(store: Store) -> str:
+    """A file below a location that no run has claimed; "" where there is none. Hidden files do not count: what desktops
+    and version control leave in folders, and temporary files of a command that was killed. Cost: up to the first one.
+    """
+    if "://" in store.root:
+        return "" if store.is_empty() else store.list()[0]
+    for folder, folders, files in os.walk(store.root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if shown := sorted(name for name in files if not name.startswith(".")):
+            return os.path.relpath(os.path.join(folder, shown[0]), store.root)
+    return ""
 
 
 def work_places(reuse: str) -> list[str]:

@@ -15,6 +15,7 @@ from refinery.loader.format.manifest import (
 from refinery.loader.format.packed import describe_format
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.published.dropped import DROPPED, build_dropped, dump_dropped
 from refinery.pipelines.published.statistics.build import build_statistics
 from refinery.pipelines.published.statistics.published import STATISTICS, dump_statistics
 from refinery.pipelines.recipe import graphs
@@ -74,6 +75,8 @@ def publish_corpus(
     measured = build_statistics({phase.name: phase.report for phase in phases}, recipe, len(first_of_shards(shards)))
     store.create(STATISTICS, dump_statistics(measured))
     files.append(describe(store, STATISTICS))
+    store.create(DROPPED, dump_dropped(build_dropped({phase.name: phase.report for phase in phases})))
+    files.append(describe(store, DROPPED))
     if KEY in phases[0].report:
         store.create(INPUTS, dump_inputs(phases[0].report[KEY]))
         files.append(describe(store, INPUTS))

@@ -5,7 +5,7 @@ by a report or removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
@@ -22,18 +22,19 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.phase_work import clean_work, dedup_step, dedup_work, shards_work
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
-from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.idle import idle_settings
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.recipe.writers import know_writer
 from refinery.pipelines.reports.run.write import leave_report
 from refinery.pipelines.run.at_work import at_work, remove_stale_leases
 from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
-from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, may_be_empty
+from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, refuse_empty
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, file_digest, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_sums, funnel_table
 from refinery.pipelines.run.inputs_read.published import KEY as INPUTS
 from refinery.pipelines.run.inputs_read.settle import settle_inputs, with_sums
+from refinery.pipelines.run.inputs_read.text_fields import settle_text_fields
 from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
@@ -53,6 +54,7 @@ from refinery.pipelines.run.prefix import claim, describe_run, location, owned, 
 from refinery.pipelines.run.publish import publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
+from refinery.pipelines.run.wall_clock import ENDED, STARTED, note_time, read_times
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
@@ -60,6 +62,8 @@ from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources, write_tasks
+from refinery.transforms.statistics.dropped import KIND as DROPPED
+from refinery.transforms.statistics.dropped import merge_dropped
 from refinery.transforms.statistics.measure import KIND as STATISTICS
 from refinery.transforms.statistics.measure import merge_statistics
 from refinery.transforms.statistics.tally import measured_notes
@@ -87,6 +91,7 @@ class Refinement:
     reuse: str = ""
     discard_work: bool = False
     say: Callable[[str], None] = print
+    text_fields: Mapping[str, str] = field(default_factory=dict, init=False)  # source -> field that was found
 
     def __post_init__(self) -> None:
         self.work = self.work or f"{self.prefix.rstrip('/')}/work"
@@ -107,7 +112,7 @@ class Refinement:
         if self._claim():
             manifest = Corpus(self.store).manifest
             merged = self._finished()  # the command that wrote it may have been killed right after
-            leave_report(self.store, merged and merged["seconds"], self.recipe.LANE.stages, self.say)
+            self._leave_report(merged and merged["seconds"])
             self._tidy(merged)
             self.say(f"{self.prefix} is complete already; nothing to do")
             return manifest
@@ -115,6 +120,7 @@ class Refinement:
             [self.store.url(RUN), *self.digests, *(task.moved or task.path for task in self.tasks[:1])]
         )
         with at_work(self.work_store, self.runner.remote, self.say), self.runner.heartbeat(self.prefix):
+            note_time(self.work_store, STARTED)
             return self._run_phases()
 
     def dry_run(self) -> None:
@@ -142,9 +148,11 @@ class Refinement:
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
         self._plan(probe or self.store.size(RUN) is None)
+        for line in idle_settings(self.recipe, self.tasks):
+            self.say(f"warning: {line}")
         digest = cache(file_digest)  # one answer for a file, however often the run is described
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs, digest)
-        self.identity = describe_run(self.recipe, self.inputs, self.fingerprints, digest)
+        self.identity = describe_run(self.recipe, self.inputs, self.fingerprints, digest, self.text_fields)
         self.digests = {path: digest(path) for _, path in self.recipe.files()}
         self.jobs = PhaseJobs(
             name=self.recipe.name,
@@ -173,25 +181,12 @@ class Refinement:
         off = [source.name for source in self.recipe.sources if not source.enabled]
         check_sources(self._funnel(phases), self.recipe.failures, off)
 
-    def _probe(self) -> None:
-        """Raises RecipeError, a line a source, where the first files of a source hold no document."""
-        problems = probe_sources(self.tasks, self.recipe.limits)
-        for source, problem in problems.items():
-            if may_be_empty(self.recipe.failures, source):
-                self.say(f"warning: source {source}: {problem}")
-        fatal = [
-            f"source {source}: {problem}"
-            for source, problem in problems.items()
-            if not may_be_empty(self.recipe.failures, source)
-        ]
-        if fatal:
-            raise RecipeError("\n".join(fatal))
-
     def _plan(self, probe: bool) -> None:
         """What there is to read. probe: see that the first files of each source hold documents."""
-        self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.notes(), readers=self.recipe.LANE.readers)
+        planned = plan_sources(self.recipe.sources, notes=self.recipe.notes(), readers=self.recipe.LANE.readers)
+        self.recipe, self.tasks, self.text_fields = settle_text_fields(self.recipe, planned, self.store, self.say)
         if probe:
-            self._probe()
+            refuse_empty(probe_sources(self.tasks, self.recipe.limits), self.recipe.failures, self.say)
         self.inputs = describe_inputs(self.tasks)
         self.tasks = with_sums(self.tasks, self.inputs)
 
@@ -255,7 +250,11 @@ class Refinement:
             todo = unread_tasks(self.work, todo, reports[-1:])
         merged = merge_reports(reports)
         remove_orphans(self.work_store, merged, ("documents", "signatures"))
-        more = {INPUTS: settle_inputs(self.inputs, reports), STATISTICS: merge_statistics(reports)}
+        more = {
+            INPUTS: settle_inputs(self.inputs, reports),
+            STATISTICS: merge_statistics(reports),
+            DROPPED: merge_dropped(reports),
+        }
         return {**merged, **{key: found for key, found in more.items() if found is not None}}
 
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
@@ -364,7 +363,8 @@ class Refinement:
             {"refinery": version(DISTRIBUTION), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
             partial(publish_records, self.recipe, phases, self.jobs),
         )
-        leave_report(self.store, merged["seconds"], self.recipe.LANE.stages, self.say)
+        note_time(self.work_store, ENDED)
+        self._leave_report(merged["seconds"])
         self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals.get("tokens")):
             self.say(line)
@@ -372,14 +372,16 @@ class Refinement:
             self.say(line)
         return manifest
 
+    def _leave_report(self, seconds: Mapping[str, float] | None) -> None:
+        leave_report(self.store, seconds, self.recipe.LANE.stages, self.say, read_times(self.work_store))
+
     def _finished(self) -> dict[str, Any] | None:
         """The merged report of all phases, as far as they still are where they were."""
         try:
             found = [read_phase(self.work, name, self.fingerprints[name]) for name in PHASES]
         except FormatError:  # taken over from a place that is gone by now, which does a complete corpus no harm
             return None
-        phases = [phase for phase in found if phase is not None]
-        return merge_reports([phase.report for phase in phases]) if len(phases) == len(found) else None
+        return None if None in found else merge_reports([phase.report for phase in found if phase is not None])
 
     def _tidy(self, merged: Mapping[str, Any] | None) -> None:
         """Remove what attempts left behind. After the manifest, and by every later command: any may be killed."""

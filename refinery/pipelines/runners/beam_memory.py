@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 
 def remember_what_never_changes() -> None:
-    """Beam parses its flags anew for every view of the options, with translated help texts, and looks at the signatures
-    and sources of its own methods for every step. Forks inherit the answers.
+    """Beam parses its flags again for every view of the options, with translated help texts, and looks at the
+    signatures and sources of its own methods for every step. Forks inherit the answers.
     """
     import apache_beam.transforms.core as core
     from apache_beam.options import pipeline_options

@@ -10,9 +10,9 @@ from apache_beam.options.pipeline_options import PipelineOptions
 # Runners whose jobs run on this machine, where a wave costs no machines to start.
 HERE = ("local", "DirectRunner", "BundleBasedDirectRunner", "FnApiRunner", "SwitchingDirectRunner", "PrismRunner")
 DATAFLOW = "DataflowRunner"
-# Phase 1 of web pages takes 80 vCPU hours for a terabyte of .warc.gz: docs/operations.md, "Sizing". Text takes a third.
+# Phase 1 of web pages takes 80 vCPU hours for a terabyte of .warc.gz: docs/operations/sizing.md. Text takes a third.
 BYTES_PER_VCPU_HOUR = 10**12 // 80
-WAVE_HOURS = 2  # of work in a job of phase 1, so that starting and stopping its workers is a few per cent of it
+WAVE_HOURS = 2  # of work in a job of phase 1, so starting and stopping its workers is a few per cent of it
 SHARED = {"e2-micro": 1, "e2-small": 1, "e2-medium": 1, "f1-micro": 1, "g1-small": 1}
 
 

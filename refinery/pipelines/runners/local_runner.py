@@ -32,6 +32,7 @@ from apache_beam.transforms import environments
 
 import refinery
 from refinery.pipelines.runners.beam_settings import settle
+from refinery.pipelines.shell.interrupts import interrupts_blocked
 from refinery.transforms.core.safe_text import printable
 
 SETTLE_SECONDS = 0.5
@@ -98,13 +99,19 @@ class WorkerPool:
         self._reading: list[list[str]] = [[] for _ in range(size)]
         self._pids: list[int] = []
         self._forked = threading.Event()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "refinery.pipelines.runners.worker"],  # -P: no code from the working directory
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=worker_environment(),
-        )
+        with interrupts_blocked():  # -P: no code from the working directory
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "refinery.pipelines.runners.worker",
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=worker_environment(),
+            )
         self._send({"workers": size})
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()

@@ -29,17 +29,20 @@ from refinery.pipelines.runners.portable.addresses import (
 from refinery.pipelines.runners.scratch import scratch_space
 from refinery.transforms.core.exchange.on_disk import DiskExchanges, exchange_on_disk, finish_graph
 from refinery.transforms.core.live import live_totals
+from refinery.transforms.core.wording import meant
 
 # Beam's DirectRunner of 2.77 first tries to download another runner from the internet; the runner that it falls back to
 # is requested by its own name.
 BEAM_NAMES = {"DirectRunner": "BundleBasedDirectRunner"}
+# Runners that messages name; Beam knows more.
+NAMES = ("local", "DirectRunner", DATAFLOW, "FlinkRunner", "SparkRunner", "PortableRunner", "PrismRunner")
 REMOTE_LINE_SECONDS = 60.0  # between progress lines of a job that may run for a day
 
 MIN_WORKERS = "min_num_workers"  # a service option of Dataflow
 
 # Beam flags that cannot apply to a run of several jobs.
 REFUSED = {
-    "--job_name": "job names are computed, so that the same command finds its jobs again",
+    "--job_name": "job names are computed, so the same command finds its jobs again",
     "--template_location": "a template does not run the job",
     "--dry_run": "a job that does not run writes no report for the next one",
 }
@@ -123,7 +126,12 @@ class Runner:
             raise ValueError(f"--workers: {self.workers} given, 0 or more is allowed")
         self.name = runner_name(self.name)
         if self.name != "local":
-            create_runner(BEAM_NAMES.get(self.name, self.name))  # raises ValueError for a name that Beam does not know
+            try:
+                create_runner(BEAM_NAMES.get(self.name, self.name))
+            except ValueError:  # Beam does not know it; its own message says so in several lines
+                allowed = f"{', '.join(NAMES[:-1])}, {NAMES[-1]} or the class of a runner is allowed"
+                hint = meant(self.name, NAMES, "") or allowed
+                raise ValueError(f"--runner: {self.name!r:.80} given, {hint}") from None
         self.pool: WorkerPool | None = None
         self.code_files: tuple[str, ...] = ()
         self.seen_by_workers: tuple[str, ...] = ()

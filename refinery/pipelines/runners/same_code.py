@@ -25,7 +25,7 @@ class UnseenFile(RuntimeError):
 
 
 class StaleWorker(RuntimeError):
-    """Workers run other code or other libraries than the launcher of their job."""
+    """Workers run code or libraries that differ from those of the launcher of their job."""
 
 
 def own_state(files: Sequence[str] = ()) -> dict[str, str]:
@@ -94,7 +94,8 @@ class _Compare(beam.DoFn):
 
 @dataclass
 class CheckWorkers(beam.PTransform):
-    """Fail the job in its first minute if its workers run other code or libraries than its launcher, or miss its files.
+    """Fail the job in its first minute if its workers run code or libraries that differ from its launcher's, or do not
+    see its files.
 
     One worker looks: all start from the same image. files: local files that workers must see, too.
     """

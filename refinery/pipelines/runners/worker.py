@@ -2,9 +2,9 @@
 
 One process imports everything and then forks the workers, which share its memory: a worker more costs what it works on,
 not what it imports. The first line of standard input says how many ({"workers": number}). They stay for all jobs of a
-run, so that models load once. Commands come as JSON lines on standard input ({"worker": number, "control": address,
-"id": worker id, "capabilities": […], "folders": of the user's own stages, "scratch": for temporary files}) and are
-handed on to the worker meant. Totals for the progress display, and the files that are being read, come back as JSON
+run, so models load once. Commands come as JSON lines on standard input ({"worker": number, "control": address,
+"id": worker id, "capabilities": […], "folders": [of the user's own stages], "scratch": "for temporary files"}) and are
+passed to that worker. Totals for the progress display, and the files that are being read, come back as JSON
 lines on the original standard output ({"worker": number, "said": …}), and so does a worker's end ({"worker": number,
 "code": exit code}). All processes exit when their standard input ends, so a killed launcher leaves no workers behind,
 and no temporary files.
@@ -100,7 +100,7 @@ def work(commands: IO[str], out: IO[str]) -> None:
 @dataclass
 class Forked:
     """A worker as the process that forked it sees it. feed, reports: descriptors of pipes. rest: of a line. ended:
-    whether it has been waited for, so that its number may be another process' by now."""
+    whether it has been waited for, so its number may be another process' by now."""
 
     pid: int
     feed: int

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import difflib
 import io
 import os
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import current
 from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import meant
 
 
 def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="override a recipe key, e.g. language.threshold=0.5",
+        help="override a recipe key, e.g. near_dup.threshold=0.8",
     )
     add_runner_arguments(parser)
 
@@ -36,7 +36,7 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workers",
-        type=int,
+        type=counted,
         default=os.cpu_count() or 1,
         metavar="N",
         help="processes of the local runner (default: cores)",
@@ -50,6 +50,44 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output_arguments(parser)
     parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
+
+
+def counted(text: str) -> int:
+    """The value of a flag that counts something but bytes: `type=counted`."""
+    return _whole(text, "count")
+
+
+def sized(text: str) -> int:
+    """The value of a flag that counts bytes: `type=sized`."""
+    return _whole(text, "bytes")
+
+
+def rate(text: str) -> float:
+    """The value of a flag that is a share: 0.05 or 5%."""
+    from refinery.pipelines.recipe.quantities.quantity import parse_share
+
+    try:
+        return parse_share(text) if text.rstrip().endswith("%") else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r:.80} given, a share such as 0.05 or 5% is expected") from None
+
+
+def _whole(text: str, kind: str) -> int:
+    from refinery.pipelines.recipe.quantities.quantity import parse_whole
+
+    negative = text.startswith("-")  # each command says what it allows
+    try:
+        return -parse_whole(text[1:], kind) if negative else parse_whole(text, kind)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_push_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of commands that hand a corpus on to a hub."""
+    parser.add_argument(
+        "--push", nargs=2, metavar=("hub", "REPO"), help="write it to this data set of Hugging Face's hub (HF_TOKEN)"
+    )
+    parser.add_argument("--public", action="store_true", help="with --push: a new data set is public, not private")
 
 
 def say(line: str) -> None:
@@ -84,12 +122,13 @@ def check_beam_flags(flags: Sequence[str], own: Iterable[str] = ()) -> None:
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(beam_parser)
     known = [text for action in beam_parser._actions for text in action.option_strings]
+    own = list(own)
     known += own
     for flag in flags:
         name = flag.split("=")[0]
         if name.startswith("-") and name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise ValueError(f"unknown flag {name}" + (f"; did you mean {near[0]}?" if near else ""))
+            hint = meant(name, own, cutoff=0.8) or meant(name, [*own, *known])
+            raise ValueError(f"unknown flag {name}{hint}")
     with (
         contextlib.redirect_stderr(io.StringIO()),
         contextlib.suppress(SystemExit),

@@ -1,20 +1,24 @@
 """`--help` of the program and of every command, its examples as words, and what an error says to do next."""
 
 import argparse
-import difflib
+import errno
+import os
 import re
 import shlex
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from refinery.loader.errors import FormatError
 from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import closest, meant
 
 PROGRAM = "refinery"
+COMMAND = "COMMAND"  # what stands for one in --help
 # What in a message says what to do: a second half of the sentence, a command, what is allowed or needed, an order.
 ADVICE = re.compile(
-    r"; |: `|`refinery|\ballowed\b|\bneeded?\b|\bdid you mean\b|\bagain\b|[Cc]hoose |: give |Valid values|\bexpected\b"
+    r"; |: `|`refinery|\ballowed\b|\bneeded?\b|\bdid you mean\b|\bagain\b|[Cc]hoose |: give |\bwrite |Valid values"
+    r"|\bexpected\b"
 )
 # For errors that say nothing of the kind: of damaged files, and the system's own.
 STEPS: Mapping[type[Exception], str] = {
@@ -26,7 +30,17 @@ STEPS: Mapping[type[Exception], str] = {
     IsADirectoryError: "name a file in it",
     OSError: "run the same command again when this is put right",
 }
-CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+NO_ROOM = {
+    errno.ENOSPC: "free some, or name another place (--scratch for temporary files); then run the same command again",
+    errno.EDQUOT: "raise the quota or name another place; then run the same command again",
+    errno.EROFS: "name a place that can be written to",
+    errno.EMFILE: "raise the limit (`ulimit -n 4096`), then run the same command again",
+}
+CHOICE = re.compile(r"argument (.*): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+TYPE = re.compile(r"argument (.*): invalid (int|float) value: '(.*)'", re.DOTALL)
+MISSING = re.compile(r"the following arguments are required: (.*)")
+NUMBERS = {"int": "a whole number", "float": "a number"}
+RECIPES = (".yaml", ".yml")
 COMMENT = re.compile(r"\s{3,}|\s[|>]\s")  # ends an example: what is said about it, a pipe, a file
 
 
@@ -42,14 +56,36 @@ class Suggested(tuple[str, ...]):
 class CommandParser(argparse.ArgumentParser):
     """argparse's parser, whose errors say what to do next. Commands that are added to it are of this class, too."""
 
+    words: Sequence[str] = ()  # that are being parsed
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's, which asks each command's parser for its part of the words."""
+        self.words = [word.partition("=")[0] for word in args or ()]
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
-        """Usage and one line. Ends with USAGE."""
-        self.print_usage(sys.stderr)
-        near: list[str] = []
+        """One line. Ends with USAGE."""
         if found := CHOICE.search(message):
-            near = difflib.get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), 1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        self.exit(ExitCode.USAGE, f"{self.prog}: error: {message}{meant}\n`{self.prog} --help` has examples\n")
+            message = wrong_choice(found[1], found[2], re.findall(r"[^\s',]+", found[3]))
+        elif found := TYPE.search(message):
+            message = f"{found[1]}: {found[3]!r:.80} given, {NUMBERS[found[2]]} is expected"
+        elif found := MISSING.search(message):
+            names = [name for each in found[1].split(", ") for name in each.split("/")]
+            near = ((word, closest(word, names)) for word in self.words if word.startswith("--"))
+            if pair := next(((word, name) for word, name in near if name and word != name), None):
+                message = f"unknown flag {pair[0]}; did you mean {pair[1]}?"
+        message = message.removeprefix("argument ")
+        self.exit(ExitCode.USAGE, f"{self.prog}: error: {safe(message)}; `{self.prog} --help` has examples\n")
+
+
+def wrong_choice(argument: str, value: str, choices: Sequence[str]) -> str:
+    """The message about a value that is none of the choices, or a word that is no command."""
+    if argument == COMMAND and (value.endswith(RECIPES) or "/" in value or os.path.isdir(value)):
+        use = "refine" if value.endswith(RECIPES) else "inspect"
+        return f"{value!r:.80} given where a command is expected: `{PROGRAM} {use} {shlex.quote(value):.80}`"
+    what = f"{value!r:.80} is no command" if argument == COMMAND else f"{argument}: {value!r:.80} given"
+    allowed = f", one of {', '.join(choices)} is allowed"
+    return f"{what}{meant(value, choices) or allowed}"
 
 
 class ProgramParser(CommandParser):
@@ -59,9 +95,7 @@ class ProgramParser(CommandParser):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
         self.headings: dict[str, str] = {}
         self.notes: list[str] = []
-        self.commands = self.add_subparsers(
-            dest="command", required=True, metavar="COMMAND", parser_class=CommandParser
-        )
+        self.commands = self.add_subparsers(dest="command", required=True, metavar=COMMAND, parser_class=CommandParser)
 
     def format_help(self) -> str:
         """As argparse's, but for the headings, and notes below them."""
@@ -107,6 +141,8 @@ def with_next_step(error: BaseException, message: str, command: str) -> str:
     >>> with_next_step(FileNotFoundError(), "no such file: 'a.jsonl'", "refine")
     "no such file: 'a.jsonl'; correct the name, or make the file"
     """
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return f"{message.rstrip('.')}; {NO_ROOM[error.errno]}"
     if ADVICE.search(message):
         return message
     usual = f"`{PROGRAM} {command} --help` has examples"

@@ -24,8 +24,8 @@ WORDS_AT_ONCE = 10_000
 
 
 def check_base(spec: Mapping[str, Any], vocab_size: int, special_tokens: Sequence[str]) -> None:
-    """Raises ValueError, one line, where a tokenizer.json is no byte-level BPE, has no room below `vocab_size`, or has
-    the special tokens already."""
+    """Raises ValueError, one line, where a tokenizer.json is not a byte-level BPE, has no room below `vocab_size`,
+    or has the special tokens already."""
     model, steps = spec["model"], spec.get("pre_tokenizer") or {}
     steps = steps.get("pretokenizers", [steps])
     options = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
@@ -36,7 +36,7 @@ def check_base(spec: Mapping[str, Any], vocab_size: int, special_tokens: Sequenc
         or any(model.get(key) for key in options)
         or not all(char in model.get("vocab", {}) for char in byte_alphabet())
     ):
-        raise ValueError("base: a tokenizer given that is no byte-level BPE over all bytes, such a one is allowed")
+        raise ValueError("base: a tokenizer given that is not a byte-level BPE over all bytes, which is required")
     size = size_of(spec)
     if size + len(special_tokens) >= vocab_size:
         raise ValueError(f"vocab_size: {vocab_size} given, but the base has {size} ids already; more are allowed")

@@ -1,7 +1,7 @@
 """fastText's supervised training, by floret: labelled lines in, the bytes of a model that fastText reads out.
 
 floret (a fork of fastText) trains, `refinery.transforms.filter.fasttext_model` reads: fasttext itself would overwrite
-the module of fasttext-predict. One thread trains, so that the same lines give the same bytes.
+the module of fasttext-predict. One thread trains, so the same lines give the same bytes.
 """
 
 import os
@@ -33,7 +33,7 @@ class FastTextParams:
     """Settings of fastText's supervised training.
 
     seed: of the held-out split and of the model. held_out: share of the texts, by hash, that is used for metrics only.
-    balance: repeat the texts of the smaller class until both weigh the same, so that 0.5 is a sensible threshold. dim:
+    balance: repeat the texts of the smaller class until both weigh the same, so 0.5 is a sensible threshold. dim:
     width of the vectors. word_ngrams: longest n-gram of words used as a feature. buckets: rows of the table that
     n-grams are hashed into; the model takes 4 * dim * (words + buckets) bytes. quantise: product quantisation (Joulin
     et al. 2016b, "FastText.zip"), 2 dimensions to a byte, norms apart: about a sixth of the size

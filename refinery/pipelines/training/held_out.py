@@ -1,7 +1,7 @@
 """What a two-class classifier is worth on texts that it never saw, as numbers, as JSON and as a model card.
 
 Scores are rounded to the 4 digits that the stages judge by; every figure follows from integer counts and from sums in
-one fixed order, so that the same model and texts give the same bytes.
+one fixed order, so the same model and texts give the same bytes.
 """
 
 import math
@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from refinery.transforms.core.wording import many
 from refinery.transforms.filter.fasttext_model import FastTextModel
 from refinery.transforms.filter.quality import HIGH_QUALITY, score_line
 
@@ -64,9 +65,9 @@ class QualityMetrics:
 
     def __str__(self) -> str:
         if self.auc is None:
-            return f"trained on {self.trained:,} texts; too few held out to measure"
+            return f"trained on {many(self.trained, 'text')}; too few held out to measure"
         return (
-            f"trained on {self.trained:,} texts; on {self.held_out:,} held out: accuracy {self.accuracy:.3f}, "
+            f"trained on {many(self.trained, 'text')}; on {self.held_out:,} held out: accuracy {self.accuracy:.3f}, "
             f"precision {self.precision:.3f}, recall {self.recall:.3f}, AUC {self.auc:.3f}, "
             f"calibration error {self.calibration_error:.3f}"
         )

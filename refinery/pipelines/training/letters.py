@@ -1,7 +1,7 @@
 """Counts pairs of letters by language, for the detector of encodings (`transforms/extract/charsets/letters.py`).
 
 Run: python -m refinery.pipelines.training.letters TEXTS.jsonl.gz --output letters.npy. A line is an object with `text`
-and `lang_macro` (ISO 639-3). What `held_out` says is left out, so that what was not counted can be measured.
+and `lang_macro` (ISO 639-3). What `held_out` says is left out, so what was not counted can be measured.
 """
 
 import argparse

@@ -16,7 +16,7 @@ def check_new(path: str) -> None:
             raise ValueError(f"output: {path} is a folder; the name of a file is allowed")
         above = next(part for part in Path(path).absolute().parents if part.exists())
         if not above.is_dir():
-            raise ValueError(f"output: {path} given, but {above} is a file, no folder")
+            raise ValueError(f"output: {path} given, but {above} is a file, not a folder")
     if open_store(folder).size(name) is not None:
         raise ValueError(f"output: {path} exists; choose another name, or give --overwrite to replace it")
 

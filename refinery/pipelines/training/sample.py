@@ -26,8 +26,10 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64, text_bytes
 from refinery.transforms.core.exchange.exchange import Exchange
 from refinery.transforms.core.job.write_report import WriteReport
+from refinery.transforms.core.wording import meant
 from refinery.transforms.extract.extract import ExtractParams, extract_document
-from refinery.transforms.read.sources import SourceParams, plan_sources, read_task, write_tasks
+from refinery.transforms.read.sources import DEFAULT_LIMITS, SourceParams, plan_sources, read_task, write_tasks
+from refinery.transforms.read.text_fields import settle_tasks
 
 ALL = ""  # the group of all sources, where none has a share of its own
 
@@ -107,7 +109,9 @@ def parse_shares(recipe: Recipe, given: Sequence[str]) -> dict[str, float]:
     for pair in given:
         name, _, number = pair.rpartition("=")
         if name not in names:
-            raise ValueError(f"--share: {pair!r} given, SOURCE=NUMBER is allowed, with one of {', '.join(names)}")
+            raise ValueError(
+                f"--share: {pair!r} given, SOURCE=NUMBER is allowed, with one of {', '.join(names)}{meant(name, names)}"
+            )
         if name in found:
             raise ValueError(f"--share: {name} given twice, once is allowed")
         try:
@@ -133,17 +137,18 @@ def sample_texts(
 
     shares: source -> share of the bytes, summing to 1; sources without one are not read. Without any, sources give what
     they have, as in a run. The proportions hold even where a source has too little: the whole sample is smaller then,
-    and `say` is told why. Exact copies count once. The sample depends on the inputs, the recipe, the seed and the
-    shares alone. Raises RecipeError when nothing is kept of a source that has a share, or of all, and ValueError for a
-    runner whose workers are on other machines. Cost: phase 1 over the whole input, and the budget in memory of every
-    worker.
+    and `say` receives the reason. Exact copies count once. The sample depends on the inputs, the recipe, the seed
+    and the shares alone. Raises RecipeError when nothing is kept of a source that has a share, or of all, and
+    ValueError for a runner whose workers are on other machines. Cost: phase 1 over the whole input, and the budget
+    in memory of every worker.
     """
     if runner.name == "DataflowRunner":  # the sample is returned in a local file
         raise ValueError("--runner: DataflowRunner given, samples are taken on this machine (also of gs:// inputs)")
     if shares:
         recipe = recipe.model_copy(update={"sources": tuple(s for s in recipe.sources if s.name in shares)})
     budgets = {name: math.ceil(budget * share) for name, share in shares.items()} or {ALL: budget}
-    tasks = plan_sources(recipe.sources, notes=recipe.notes(), readers=recipe.LANE.readers)
+    planned = plan_sources(recipe.sources, notes=recipe.notes(), readers=recipe.LANE.readers)
+    tasks = settle_tasks(recipe.sources, planned, recipe.limits)
     runner.use_code(recipe.CODE.folder, tuple(recipe.CODE.files))
     with TemporaryDirectory(prefix="refinery-sample-") as scratch:
         listed = write_tasks(scratch, tasks)
@@ -190,7 +195,7 @@ def in_proportion(
     if part < 1:
         say(
             f"{scarce} has {sizes[scarce]:,} bytes of the {budgets[scarce]:,} that its share asks for: every source "
-            f"gives {part:.1%} of its own, so that the proportions hold (a smaller share of it allows more)"
+            f"gives {part:.1%} of its own, so the proportions hold (a smaller share of it allows more)"
         )
     kept: dict[str, list[str]] = {}
     for name in shares:
@@ -219,7 +224,8 @@ def read_texts(name: str, globs: Sequence[str]) -> list[str]:
     Raises RecipeError when no text is found.
     """
     texts = []
-    for task in plan_sources((SourceParams(name=name, paths=tuple(globs)),)):
+    sources = (SourceParams(name=name, paths=tuple(globs)),)
+    for task in settle_tasks(sources, plan_sources(sources), DEFAULT_LIMITS):
         for record in read_task(task):
             if isinstance(record, RawDocument):
                 doc = extract_document(record, ExtractParams())

@@ -10,6 +10,7 @@ from refinery.pipelines.progress.output import current
 from refinery.pipelines.training.kneser_ney import learn
 from refinery.pipelines.training.new_file import check_new, write_new
 from refinery.transforms.core.document import document_id, hash64, text_bytes
+from refinery.transforms.core.wording import many
 from refinery.transforms.filter.ngram_model import NgramModel, model_bytes, word_keys
 
 
@@ -17,7 +18,7 @@ from refinery.transforms.filter.ngram_model import NgramModel, model_bytes, word
 class TrainPerplexityParams:
     """seed, held_out: share of the texts, by hash, that is measured instead of learned.
 
-    min_word_count: rarer words count as unknown, so that unknown words have a cost of their own. min_trigram_count:
+    min_word_count: rarer words count as unknown, so unknown words have a cost of their own. min_trigram_count:
     rarer trigrams are left to their bigrams, as with lmplz's --prune 0 0 1: half the file, hardly another order.
     """
 
@@ -77,8 +78,9 @@ def train_perplexity(
     report = {**facts, "size_bytes": len(data), "deciles": deciles}
     write_new(f"{output}.json", orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n", overwrite)
     current().result(
-        f"{output}: {len(data):,} bytes, learned from {len(learned):,} texts; perplexity of {len(found):,} of "
-        f"{facts['measured_on']} by deciles: {', '.join(f'{value:,.0f}' for value in deciles.values())}"
+        f"{output}: {many(len(data), 'byte')}, learned from {many(len(learned), 'text')}; perplexity of "
+        f"{len(found):,} of {facts['measured_on']} by deciles: "
+        f"{', '.join(f'{value:,.0f}' for value in deciles.values())}"
     )
     return model
 

@@ -86,7 +86,7 @@ def train_classifier(
     facts: Mapping[str, Any],
 ) -> QualityMetrics:
     """Train on labelled lines in a fixed order, measure the file that is written on those held out, write model, report
-    and card. positive: the label that is measured. Raises as `train_quality`."""
+    and card. positive: the label that is measured. Raises the same errors as `train_quality`."""
     train, test = split_lines(lines, params)
     with tempfile.TemporaryDirectory(prefix="refinery-classifier-") as scratch:
         model = Path(scratch) / "model"

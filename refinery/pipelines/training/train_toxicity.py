@@ -23,7 +23,7 @@ class TrainToxicityParams:
     """Settings of fastText's supervised training.
 
     seed: of the held-out split and of the model. held_out: share of the texts, by hash, that is used for metrics only.
-    dim: width of the vectors. word_ngrams: longest n-gram of words, min_letters and max_letters: lengths of n-grams of
+    dim: width of the vectors. word_ngrams: longest n-gram of words. min_letters and max_letters: lengths of n-grams of
     letters used as features (0: none). buckets: rows of the table that all n-grams are hashed into; min_count: how
     often a word must occur. The model takes 4 * dim * (words + buckets) bytes.
     """

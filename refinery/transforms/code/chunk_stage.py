@@ -21,12 +21,12 @@ class ChunkParams(Params):
     """How large chunks are, and what becomes of them."""
 
     tokenizer: str = ""
-    """whose tokens are counted; empty in a recipe: the tokenizer of its section `tokenizer`"""
+    """tokenizer whose tokens are counted; empty: that of the recipe's section `tokenizer`"""
     budget: Annotated[int, Field(ge=LEAST)] | None = None
-    """tokens that no chunk may exceed, encoded alone, without BOS and EOS; null: what a row of `packed` holds beside
-    BOS and EOS, so that a chunk fits into it, and 4,096 where there are no rows"""
+    """maximum tokens of a chunk, encoded by itself without BOS and EOS; null: what fits into a row of `packed`
+    beside BOS and EOS, or 4,096 without packed rows"""
     emit: Literal["file", "chunks"] = "file"
-    """`file` notes the borders beside the whole file, `chunks` makes a document of each chunk"""
+    """`file` keeps the whole file and records the borders, `chunks` makes each chunk a document"""
 
 
 def complete_params(params: ChunkParams, sections: Mapping[str, Any]) -> ChunkParams:
@@ -41,7 +41,7 @@ def complete_params(params: ChunkParams, sections: Mapping[str, Any]) -> ChunkPa
 def load_counter(params: ChunkParams) -> CountTokens:
     """Counts tokens of texts. Raises ValueError without a tokenizer, and as `load_tokenizer` does."""
     if not params.tokenizer:
-        raise ValueError("tokenizer: nothing given, the path of a tokenizer is needed")
+        raise ValueError("tokenizer: empty, but the path of a tokenizer is needed")
     tokenizer = load_tokenizer(params.tokenizer)
     return lambda texts: [len(ids) for ids in tokenizer.encode_batch(texts)]
 

@@ -85,7 +85,7 @@ def _no_size(offset: int) -> int:
 class _Sizes:
     """Estimated tokens up to any byte of a text, in SCALE parts of a token: its lines encoded alone, once.
 
-    Integers throughout, so that every machine estimates the same.
+    Integers throughout, so every machine estimates the same.
     """
 
     def __init__(self, data: bytes, total: int, count: CountTokens) -> None:

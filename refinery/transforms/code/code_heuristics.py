@@ -28,7 +28,7 @@ _BAD = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\ufffd]")
 def entropy(text: str) -> float:
     """Shannon entropy of the ASCII bytes of a text, in bits; 0 for none. Linear.
 
-    Other bytes are left out: comments in Chinese are no encoded data.
+    Other bytes are left out: comments in Chinese are not encoded data.
     """
     counts = np.bincount(np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8), minlength=256)[:128]
     total = int(counts.sum())

@@ -25,28 +25,28 @@ GENERATED = re.compile(
 MINIFIED = re.compile(r"[.-]min\.[a-z]+$", re.IGNORECASE)
 
 DATA = re.compile(r"(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*[\s,{}]+|[A-Za-z0-9+/=]{60,}|(?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+")
-"""Elements of tables of numbers, words as only encoded data has them, and escaped bytes."""
+"""Elements of tables of numbers, words that occur only in encoded data, and escaped bytes."""
 
 
 class CodeHeuristicsParams(Params):
     """Which source files are kept. null switches a rule off."""
 
     endings: tuple[str, ...] | None = ENDINGS
-    """endings of file names that are kept, in small letters"""
+    """endings of file names to keep, in lower case"""
     drop_vendored: bool = True
-    """drop files below folders for other people's code (vendor/, third_party/, node_modules/, …)"""
+    """drop files in folders for third-party code (vendor/, third_party/, node_modules/, …)"""
     drop_generated: bool = True
     """drop files whose first 3,000 characters say that a program wrote them"""
     min_bytes: Count | None = 100
-    """least size of a file in UTF-8"""
+    """minimum size of a file in UTF-8"""
     max_bytes: Positive | None = 1_000_000
-    """largest size of a file in UTF-8"""
+    """maximum size of a file in UTF-8"""
     max_bad_characters: Share | None = 0.001
     """share of characters that are U+FFFD or control characters: a wrong encoding, or a binary file"""
     max_line_chars: Positive | None = 1000
-    """longest line in characters"""
+    """maximum length of a line in characters"""
     max_mean_line_chars: Annotated[float, Field(gt=0)] | None = 110
-    """mean length of lines that are not blank: minified files have more"""
+    """maximum mean length of lines that are not blank; minified files have more"""
     min_unique_lines: Share | None = 0.3
     """share of different lines among those that are not blank; a file with no more than this is dropped"""
     max_comments: Share | None = 0.8

@@ -1,6 +1,6 @@
 """Functions, classes and types of a source text that mean the same wherever they stand: what may be compared alone.
 
-They follow from the syntax alone, never from a tokenizer's budget, so that the phase that hashes them knows nothing of
+They follow from the syntax alone, never from a tokenizer's budget, so the phase that hashes them knows nothing of
 it: the outermost whole nodes of the kinds FUNC_BODY, CLASS_DECL and TYPEDEF. Namespaces, guards and `extern "C"` blocks
 are opened, since what is in them is compared one by one; functions and classes are not, so members are never alone.
 """
@@ -39,7 +39,7 @@ class Construct(NamedTuple):
 def whole_constructs(text: str, language: str) -> list[Construct]:
     """The self-contained constructs of a text in one of LANGUAGES, in order; none where it does not parse.
 
-    Cost: one parse (3.5 MB/s for C++); linear, no recursion. Lone surrogates are no letters.
+    Cost: one parse (3.5 MB/s for C++); linear, no recursion. Lone surrogates are not letters.
     """
     if language not in LANGUAGES:
         return []

@@ -26,7 +26,7 @@ from refinery.loader.format.packed import CHUNK_KINDS
 KINDS = CHUNK_KINDS
 FUNC_BODY, CLASS_DECL, TYPEDEF, NAMESPACE, FUNC_SIGNATURE, CLASS_MEMBER, PREAMBLE, COMMENT, OTHER = KINDS
 SELF_CONTAINED = frozenset({FUNC_BODY, CLASS_DECL, TYPEDEF, NAMESPACE})
-"""Kinds that mean the same wherever they stand; whole ones may be compared with each other alone."""
+"""Kinds that mean the same wherever they stand; whole ones may be compared only with each other."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -39,7 +39,7 @@ class SourceLanguage:
 
     endings: of file names, lower case. grammar: the capsule of its tree-sitter grammar. kinds: node type -> kind.
     wrappers: node types that are what their largest child is. declarations: node types that are a FUNC_SIGNATURE where
-    a function is declared in them. declarators: node types by which that is told. leading: node types that belong to
+    a function is declared in them. declarators: node types that show this. leading: node types that belong to
     what follows them. trailing: node types that belong to what stands before them. comments: node types of comments.
     """
 

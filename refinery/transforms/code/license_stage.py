@@ -14,11 +14,11 @@ class LicenseParams(Params):
     """Under which licences files are kept."""
 
     weak_copyleft: bool = True
-    """keep LGPL, MPL, EPL, CDDL and GPL with an exception for those who use the code"""
+    """keep LGPL, MPL, EPL, CDDL, and GPL with an exception for users of the code"""
     kernel: Literal["keep", "drop"] = "keep"
     """GPL-2.0 with the Linux syscall note: kept files have `license_class` gpl-2.0-kernel, for a mix to choose by"""
     also: tuple[str, ...] = ()
-    """further SPDX expressions that are allowed as they stand, such as GPL-3.0-only"""
+    """further SPDX expressions that are allowed literally, such as GPL-3.0-only"""
 
 
 def judge_license(doc: Document, params: LicenseParams) -> Document | Drop:

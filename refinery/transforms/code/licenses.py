@@ -80,7 +80,7 @@ def normalised(text: str) -> str:
 def identify(text: str) -> str:
     """The expression of the licences that a header or licence text names; "" for none.
 
-    Several hold together (AND), unless words of choice stand there (OR).
+    Several hold together (AND), unless the header has words of choice (OR).
     """
     small = text.lower()
     if not _HINT.search(small):
@@ -133,7 +133,7 @@ def _versioned(name: str, words: str, place: int) -> str:
 def licence_class(expression: str) -> str:
     """PERMISSIVE, WEAK, KERNEL or DENIED for an SPDX expression: of OR the best, of AND the worst.
 
-    Unknown identifiers, exceptions and what is no expression are DENIED. Linear; no recursion.
+    Unknown identifiers, exceptions and what is not an expression are DENIED. Linear; no recursion.
     """
     if len(expression) > MAX_EXPRESSION:
         return DENIED

@@ -1,4 +1,4 @@
-"""Syntax trees of untrusted source, under limits that are counts, so that every machine decides the same.
+"""Syntax trees of untrusted source, under limits that are counts, so every machine decides the same.
 
 tree-sitter is linear for real code and, through its parallel parses of ambiguous text, up to thirty times as dear for
 `a<a<a<…`. Its progress callback comes every 100 operations of the parser: calls are the measure of work. Real C and C++

@@ -5,11 +5,15 @@ lines, form feeds and characters outside NFC are part of a program. What is made
 one form: the encoding, a byte order mark, and line ends.
 """
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from refinery.transforms.core.document import Document, Drop, RawDocument, document_id
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.extract.charset import decode_page
 from refinery.transforms.read.params import SourceParams
+from refinery.transforms.read.usual_fields import USUAL_CODE_FIELDS
 
 FIELDS = (
     Note("repo", str, "the repository"),
@@ -21,6 +25,8 @@ FIELDS = (
 
 class SourceFilesParams(SourceParams):
     """A source of files: records with `repo`, `commit`, `path` and `content`, as `SourceParams` with other defaults."""
+
+    TEXT_FIELDS: ClassVar[Mapping[str, str]] = USUAL_CODE_FIELDS
 
     text_field: str = "content"
     """field that holds the file's text"""
@@ -68,6 +74,6 @@ SOURCE_TEXT = Stage(
     libraries=("resiliparse",),
     reasons=(
         Reason("binary", "a NUL among its characters", "nothing: no source file", "git, buffer_is_binary"),
-        Reason("empty", "no text, or white space only"),
+        Reason("empty", "no text, or only white space"),
     ),
 )

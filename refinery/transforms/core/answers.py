@@ -1,4 +1,4 @@
-"""What stages answer for a document, and readers for a record that is no document. No Beam here: both are declared
+"""What stages answer for a document, and readers for a record that is not a document. No Beam here: both are declared
 without it."""
 
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ class Answer(NamedTuple):
 
     result: what the stage emits (a document, or an iterable of them where it splits), or a Drop. found: "group/name"
     each, no name twice; counted by document and source, and a Drop with one is always listed in rejects/, unless it has
-    a detail. detail: what decided, where there are too many different ones to count them: not counted, but what
-    rejects/ says of the Drop, which is sampled like any other. series, value: a number that the stage gave the
+    a detail. detail: what decided, where there are too many different ones to count. It is not counted; rejects/
+    names it with the Drop, which is sampled like any other. series, value: a number that the stage gave the
     document, dropped or not, for the run's distributions, and what it is a number of ("en" for the perplexity of
     English; a stage has few of them); "" for none.
     """

@@ -1,4 +1,4 @@
-"""An explicit, fast, deterministic coder for Document and RawDocument, so that no runner falls back to pickle.
+"""An explicit, fast, deterministic coder for Document and RawDocument, so no runner falls back to pickle.
 
 Layout: one JSON header (everything but the text), varint-prefixed, then the text or content as bytes.
 No `from __future__ import annotations` here: Beam reads these hints.

@@ -29,7 +29,7 @@ def work_done(unit: str, amount: int) -> None:
 class LiveBytes:
     """The share of a file that a task reads, counted while it reads: never more than `total`, all of it in the end.
 
-    Readers go back in a damaged file, and leave out columns of others. Other machines are told of whole files alone:
+    Readers go back in a damaged file, and leave out columns of others. Other machines are notified only of whole files:
     there are many of them, and a metric for each block would cost more than reading it.
     """
 

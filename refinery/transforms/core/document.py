@@ -13,6 +13,7 @@ from refinery.transforms.native import textclean
 
 Scalar = str | int | float
 NO_META: Mapping[str, Scalar] = MappingProxyType({})
+NO_LIMITS: Mapping[str, float] = MappingProxyType({})
 
 COPIES = "copies"  # note of every document that deduplication kept: how many it stands for
 TEXT_ID = "text_id"  # note of a document whose text was changed after it got its id: the id of the text encoded
@@ -60,10 +61,12 @@ class Document:
 @dataclass(frozen=True, slots=True)
 class Drop:
     """A stage's refusal. `reason` is kebab-case and stable: manifests carry it. measured: the values that decided, by
-    name, for rejects/ and `refinery try`; None where one is missing."""
+    name, for rejects/ and `refinery try`; None where one is missing. limits: the thresholds beside which they were
+    held, by the same names."""
 
     reason: str
     measured: Mapping[str, Scalar | None] = field(default_factory=lambda: NO_META, compare=False)
+    limits: Mapping[str, float] = field(default_factory=lambda: NO_LIMITS, compare=False)
 
     @property
     def summary(self) -> str:
@@ -79,7 +82,7 @@ class FailClosed(Exception):
 
 
 def meta_json(meta: Mapping[str, Scalar]) -> bytes:
-    """`meta` as columns of files and batches have it: JSON, keys in order."""
+    """`meta` as in columns of files and batches: JSON, keys in order."""
     return orjson.dumps(dict(meta), option=orjson.OPT_SORT_KEYS)
 
 

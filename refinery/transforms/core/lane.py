@@ -13,6 +13,7 @@ from refinery.transforms.core.document import Document
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Sink, Stage, Writer
+from refinery.transforms.core.wording import meant
 
 AnyStage = Stage[Any]
 
@@ -20,9 +21,9 @@ AnyStage = Stage[Any]
 @dataclass(frozen=True, kw_only=True)
 class Lane:
     """name: what a recipe calls it. readers: formats of sources, names of transforms.read.registry.readers(). source:
-    the parameter class of its sources where their fields have other defaults than in `SourceParams`, a subclass of it.
-    fields: texts that its sources keep of their records, and that are columns of the provenance files, too. defaults:
-    sections of the recipe whose defaults are other than those of their parameter class.
+    the parameter class of its sources where the defaults of their fields differ from those of `SourceParams`, a
+    subclass of it. fields: texts that its sources keep of their records, and that are columns of the provenance
+    files, too. defaults: sections of the recipe whose defaults differ from those of their parameter class.
 
     clean: phase 1 from the reader on; `parts` ends it. dedup: phase 2, which never touches text. shards: phase 3 up to
     the encoder (and, where sources have targets, TARGET behind it), or up to TEXT where the writer writes texts;
@@ -121,7 +122,9 @@ class Lane:
         Raises ValueError for a place that has no documents to judge, and for a name that is taken.
         """
         if after not in self.places(stage):
-            raise ValueError(f"after: {after!r} given, {', '.join(self.places(stage))} is allowed")
+            raise ValueError(
+                f"after: {after!r} given, {', '.join(self.places(stage))} is allowed{meant(after, self.places(stage))}"
+            )
         phase = "clean" if after in {known.name for known in self.clean} else "shards"
         known = self.phase(phase)
         place = [known.name for known in self.phase(phase)].index(after) + 1

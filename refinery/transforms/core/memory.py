@@ -21,7 +21,7 @@ FAMILY_SHARE = 0.01  # of all documents, near or exact copies of one: the larges
 def with_memory(step: Any, bundle_bytes: int, bundles: int = BUNDLES) -> Any:
     """`step`, with the hint `min_ram` where so many of its bundles, of so many bytes each, do not fit a worker.
 
-    bundles: that run at once on a worker; 1 for a step that has but one key.
+    bundles: that run at once on a worker; 1 for a step that has only one key.
     """
     need = FIXED_BYTES + bundles * bundle_bytes
     return step if need <= WORKER_BYTES else step.with_resource_hints(min_ram=f"{ceil(need / 1e9)}GB")

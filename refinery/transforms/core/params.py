@@ -9,8 +9,8 @@
 A docstring below a field is the field's description: in the pages, in the JSON schema, in `refinery stages`.
 """
 
-import difflib
 import inspect
+import json
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ import annotated_types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from refinery.transforms.core.wording import given, is_short, nearest
+from refinery.transforms.core.wording import given, is_short, meant, nearest
 
 # What most fields are made of. null switches off what is optional: `Share | None`.
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -44,7 +44,7 @@ class Params(BaseModel):
 
     In data, an optional section is switched off by null, off or false and takes its defaults by on, true or {}; the
     keys that a section leaves out come from the default of the field that holds it. Lists become tuples, and mappings
-    are sorted by key, so that nothing can depend on an order that a fingerprint does not see. A check of its own
+    are sorted by key, so nothing can depend on an order that a fingerprint does not see. A check of its own
     (`model_validator`, `field_validator`) raises ValueError("field: … given, … is allowed").
     """
 
@@ -98,6 +98,11 @@ class Params(BaseModel):
     def replace(self, **changes: Any) -> Self:
         """A copy with other values, checked like a new one."""
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """(field, why) of the fields that decide nothing beside the values of the others: a run warns of those that
+        were given. None unless a class says so."""
+        return iter(())
 
     def plain(self) -> dict[str, Any]:
         """JSON-able data that makes the same parameters: every field, defaults included; tuples become lists."""
@@ -256,9 +261,21 @@ def _problems(cls: type[Params], error: ValidationError) -> Iterator[str]:
             options = (
                 [option for option in get_args(hint) if isinstance(option, str)] if kind == "literal_error" else []
             )
-            near = difflib.get_close_matches(value, options, 1, 0.7) if options and is_short(value) else []
-            problem = f"{given(value)} given, {what} is allowed{f' (did you mean {near[0]}?)' if near else ''}"
+            near = meant(value, options, " (", 0.7)
+            problem = f"{given(value)} given, {what} is allowed{near + ')' * bool(near)}{_written(hint, value)}"
         yield f"{dotted(path)}: {problem}"
+
+
+def _written(hint: Any, value: Any) -> str:
+    """How a text is written where a list of texts, or a section with a path, is allowed: ": [a.jsonl]"."""
+    inner = [arg for arg in get_args(hint) if arg is not type(None)] if is_optional(hint) else [hint]
+    kind = inner[0] if len(inner) == 1 else None
+    if not is_short(value) or not value:
+        return " (begin each element with `- `)" if get_origin(kind) is tuple and isinstance(value, Mapping) else ""
+    if get_origin(kind) is tuple and get_args(kind)[0] is str:
+        return f": [{json.dumps(value)}]"
+    takes_path = inspect.isclass(kind) and issubclass(kind, Params) and "path" in kind.model_fields
+    return f": {{path: {json.dumps(value)}}}" if takes_path else ""
 
 
 def _own_problems(cls: type[Params], path: tuple[int | str, ...], error: Exception) -> Iterator[str]:

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import apache_beam as beam
 
-import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
+import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so no runner pickles one
 from refinery.transforms.core.answers import Answer, Damaged, Skipped, answer_of
 from refinery.transforms.core.counters import Counters, count_metric, work_done
 from refinery.transforms.core.document import (
@@ -37,17 +37,38 @@ from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
 
 
+class Recorder(Protocol):
+    """Records more of what a stage drops than its count, a record a bundle."""
+
+    resource: Any
+
+    def start(self) -> None:
+        """Begin a bundle."""
+
+    def add(self, stage: str, source: str, url: str, origin: str, size: int, answer: Answer, doc: Any = None) -> None:
+        """A dropped document; doc: None for a record that no document was made of."""
+
+    def record(self) -> bytes | None:
+        """The side-output record of the bundle; None for none."""
+
+
 class _Routing(beam.DoFn):
     """What both combinators share: counters per bundle, dead letters and sampled rejects as side-output records."""
 
-    def __init__(self, stage: str, rejects: RejectParams) -> None:
+    def __init__(self, stage: str, rejects: RejectParams, recorder: Recorder | None = None) -> None:
         self.stage = stage
         self.rejects = rejects
+        self.recorder = recorder
 
     def start_bundle(self) -> None:
         self.counters = Counters(self.stage)
+        if self.recorder is not None:
+            self.recorder.start()
 
     def finish_bundle(self) -> Iterator[Any]:
+        recorded = self.recorder.record() if self.recorder is not None else None
+        if recorded is not None:
+            yield in_global_window(recorded)
         outcomes: Counter[str] = Counter()
         for (_, outcome, _), (documents, _) in self.counters.counts.items():
             outcomes[outcome] += documents
@@ -56,11 +77,15 @@ class _Routing(beam.DoFn):
         for record in self.counters.records():
             yield in_global_window(record)
 
-    def drop(self, source: str, answer: Answer, size: int, url: str, origin: str, text: str) -> list[Any]:
+    def drop(
+        self, source: str, answer: Answer, size: int, url: str, origin: str, text: str, doc: Any = None
+    ) -> list[Any]:
         """The reject of a dropped document, if it is sampled or a finding has it listed."""
         reason = answer.reason
         self.counters.add(source, "dropped", reason, size)
         LIVE[self.stage, "dropped"] += 1
+        if self.recorder is not None:
+            self.recorder.add(self.stage, source, url, origin, size, answer, doc)
         if not is_rejected(reason, origin, self.rejects, answer.is_listed):
             return []
         return self._row(
@@ -101,8 +126,9 @@ class _JudgeDocument(_Routing):
         reasons: frozenset[str] | None = None,
         excerpts: bool = True,
         files: HeldFiles = (),
+        recorder: Recorder | None = None,
     ):
-        super().__init__(stage, rejects)
+        super().__init__(stage, rejects, recorder)
         self.judge = judge
         self.prepare = prepare
         self.output_type = output_type
@@ -115,6 +141,8 @@ class _JudgeDocument(_Routing):
         prepare = partial(prepare_held, self.prepare, self.files) if self.files else self.prepare
         self.prepared = prepare_once(prepare) if prepare else None
         self.resource = self.prepared.resource if self.prepared else None
+        if self.recorder is not None:
+            self.recorder.resource = self.resource
 
     def process(self, doc: Any) -> Any:
         start = time.perf_counter()
@@ -138,7 +166,7 @@ class _JudgeDocument(_Routing):
             self.counters.add_score(doc.source, answer.series, answer.value, size)
         if not results:
             text = doc.text if isinstance(doc, Document) and self.excerpts else ""
-            return self.drop(doc.source, answer, size, doc.url, doc.origin, text)
+            return self.drop(doc.source, answer, size, doc.url, doc.origin, text, doc)
         kept = size if len(results) == 1 and results[0] is doc else sum(map(content_size, results))
         self.counters.add(doc.source, "kept", "", kept, len(results))
         if len(results) > 1:
@@ -163,8 +191,10 @@ class _JudgeDocument(_Routing):
 
 
 class _ReadFile(_Routing):
-    def __init__(self, stage: str, read: Callable[[Any], Iterator[Any]], rejects: RejectParams):
-        super().__init__(stage, rejects)
+    def __init__(
+        self, stage: str, read: Callable[[Any], Iterator[Any]], rejects: RejectParams, recorder: Recorder | None = None
+    ):
+        super().__init__(stage, rejects, recorder)
         self.read = read
 
     def process(self, task: Any) -> Iterator[Any]:
@@ -220,10 +250,10 @@ class PerDocument(beam.PTransform):
 
     stage: name in counters, metrics and the funnel table. judge: a pure, picklable function. prepare: builds, once per
     process, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
-    that Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
+    Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
     one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). excerpts:
-    whether rejects/ may quote what it drops. files: what has to be as it was when the run was planned. An exception
-    makes a dead letter; FailClosed alone ends the run.
+    whether rejects/ may quote what it drops. files: what has to be as it was when the run was planned. recorder: of
+    what it drops. An exception makes a dead letter; FailClosed alone ends the run.
     """
 
     stage: str
@@ -235,13 +265,14 @@ class PerDocument(beam.PTransform):
     reasons: frozenset[str] | None = None
     excerpts: bool = True
     files: HeldFiles = ()
+    recorder: Recorder | None = None
 
     def __post_init__(self) -> None:
         super().__init__(self.stage)
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection:
         made = self.judge, self.prepare, self.rejects, self.output_type, self.splits, self.reasons, self.excerpts
-        dofn = _JudgeDocument(self.stage, *made, self.files)
+        dofn = _JudgeDocument(self.stage, *made, self.files, self.recorder)
         outputs = with_side_output(docs, "judge", beam.ParDo(dofn))
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         outputs[MAIN].element_type = self.output_type
@@ -259,12 +290,14 @@ class PerFile(beam.PTransform):
     stage: str
     read: Callable[[Any], Iterator[Any]]
     rejects: RejectParams = DEFAULT_REJECTS
+    recorder: Recorder | None = None
 
     def __post_init__(self) -> None:
         super().__init__(self.stage)
 
     def expand(self, files: beam.PCollection) -> beam.PCollection:
-        outputs = with_side_output(files, "records", beam.ParDo(_ReadFile(self.stage, self.read, self.rejects)))
+        dofn = _ReadFile(self.stage, self.read, self.rejects, self.recorder)
+        outputs = with_side_output(files, "records", beam.ParDo(dofn))
         add_side_output(files.pipeline, outputs[SIDE_OUTPUT])
         outputs[MAIN].element_type = RawDocument
         return outputs[MAIN]

@@ -1,5 +1,7 @@
 """What is kept of dropped documents."""
 
+from collections.abc import Iterator
+
 from refinery.transforms.core.params import Count, Params, Share
 
 
@@ -11,6 +13,11 @@ class RejectParams(Params):
     are"""
     excerpt_chars: Count = 0
     """characters of text kept with each"""
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """The excerpt of nothing."""
+        if not self.rate:
+            yield "excerpt_chars", "rejects.rate is 0, so nothing is listed"
 
 
 DEFAULT_REJECTS = RejectParams()

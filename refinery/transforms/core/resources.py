@@ -1,6 +1,6 @@
 """Models and lists that a recipe names by path: a local file, gs://bucket/name or s3://bucket/name.
 
-Every stage reads its resources here, so that all of them know the same kinds of places, retries and checksums.
+Every stage reads its resources here, so all of them know the same kinds of places, retries and checksums.
 """
 
 import fcntl
@@ -51,7 +51,7 @@ def _read(path: str) -> bytes:
     if "://" in path:
         if not path.startswith(REMOTE):
             kinds = ", ".join(f"{kind}…" for kind in (*REMOTE[:3], HUB))
-            raise OSError(f"{path}: a local file, {kinds} are allowed: copy it to one of these first")
+            raise OSError(f"{path}: a local file, {kinds} are allowed; copy it to one of these first")
         return open_store(folder).read(name)
     return Path(path).read_bytes()
 
@@ -70,7 +70,7 @@ def read_list_file(path: str) -> bytes:
 def read_key(place: str, given_id: str, field: str, purpose: str) -> bytes:
     """A secret key from "env:NAME" or a file, local or remote; white space around it is left out.
 
-    given_id: its `key_id` for that purpose, as the recipe has it. field: of the parameters that name the place. Raises
+    given_id: its `key_id` for that purpose, from the recipe. field: of the parameters that name the place. Raises
     ValueError "field: …" where there is none or a short one, or one with another id, OSError for a missing file. Errors
     never quote it.
     """
@@ -89,7 +89,7 @@ def key_id(key: bytes, purpose: str) -> str:
 
 @contextmanager
 def local_copy(path: str) -> Iterator[Path]:
-    """A local file with the bytes of `path`, for libraries that load files alone: `path` itself if it is local.
+    """A local file with the bytes of `path`, for libraries that load only files: `path` itself if it is local.
 
     A download is removed at the end. Raises OSError. Cost: the file is hashed, at some 400 MB/s.
     """
@@ -104,7 +104,7 @@ def local_copy(path: str) -> Iterator[Path]:
 
 
 def read_pieces(path: str, piece: int = PIECE) -> Iterator[bytes]:
-    """The bytes of `path` as of `read_resource`, in pieces: memory is one piece, but for hf://. Raises OSError."""
+    """The bytes of `path` as of `read_resource`, in pieces: memory is one piece, except for hf://. Raises OSError."""
     if "://" not in path:
         with open(path, "rb") as file:
             while data := file.read(piece):
@@ -134,7 +134,7 @@ def machine_copy(path: str, head_bytes: int) -> Path:
     """A local file with the bytes of `path` to map into memory: itself if it is local, else one download that all
     processes of the machine share, as long as its temporary folder lives. Raises OSError.
 
-    head_bytes: of the file's beginning, which has to differ from any other version's; read anew on every call. All of
+    head_bytes: of the file's beginning, which has to differ from any other version's; read again on every call. All of
     the file is hashed once a machine (`machine_digest`), and the digest kept for `opened_digest`.
     """
     if "://" not in path:

@@ -66,7 +66,7 @@ class Note:
 
     type: str, float or int. column: whether it is a column of the provenance files (else it is part of their JSON
     column `meta`); null there where the stage did not run, for text "". carried: whether the documents/ of an earlier
-    run may bring it along, since it was noted before they were written. category: of text, whether it is one of few
+    run may bring it along, since it was recorded before they were written. category: of text, whether it is one of few
     words, by which statistics.json counts documents; of numbers it has the distribution. given: whether sources may
     have it as a field of their records, which the stage brings into its own form. counts: of what was found: a
     document without it has 0 where the stage ran, in rules and columns.
@@ -119,7 +119,7 @@ class Stage(Generic[P]):
     whose version decides the result. schemes: names of kernel schemes that decide it.
     section: key in the recipe (default: the name with underscores). uses: further sections that decide its result.
     complete: called with the parameters and the sections of `uses` by name; returns the parameters with what other
-    sections say filled in, so that a recipe says it once.
+    sections say filled in, so a recipe says it once.
     bind: called with the parameters and the notes of all stages of the recipe; returns the parameters with what it
     needs of these. Raises ValueError "field: …", as the recipe is read.
     notes: what it notes whatever its parameters; asked_notes: what they ask for beside that, such as a score for each
@@ -128,7 +128,7 @@ class Stage(Generic[P]):
     concerns: names of `CONCERNS` that it takes care of, by which cards say what was done.
     optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. shared: whether the
     recipes of all lanes have its section, which is off where a lane lacks the stage; for sections that every recipe
-    had before lanes could differ in them, so that old recipes and fingerprints stay what they are. output: type of what
+    had before lanes could differ in them, so old recipes and fingerprints stay what they are. output: type of what
     it emits; coder: the module that registers that type's coder with Beam, imported where a graph is built.
     """
 
@@ -198,10 +198,15 @@ class Stage(Generic[P]):
         return tuple((path, digests[path]) for path in self.files(params) if path in digests)
 
     def __call__(
-        self, params: P | None = None, rejects: RejectParams | None = None, digests: Mapping[str, str] | None = None
+        self,
+        params: P | None = None,
+        rejects: RejectParams | None = None,
+        digests: Mapping[str, str] | None = None,
+        recorder: Any = None,
     ) -> Any:
         """The PTransform, a `PerDocument`: documents in, documents out; what it drops is counted and sampled by
-        `rejects`. digests: path -> sha256 of files; workers hold those of the stage to them (prepared.py)."""
+        `rejects`. digests: path -> sha256 of files; workers hold those of the stage to them (prepared.py). recorder: as
+        of `PerDocument`."""
         if self.judge is None or self.params is None:
             raise TypeError(f"stage {self.name} is a composite; it cannot be applied by itself")
         from refinery.transforms.core.per_document import PerDocument  # what only looks at declarations needs no Beam
@@ -222,6 +227,7 @@ class Stage(Generic[P]):
             reasons=known,
             excerpts=self.excerpts,
             files=self.held_files(chosen, digests or {}),
+            recorder=recorder,
         )
 
 
@@ -242,9 +248,9 @@ class Sink:
 
 @dataclass(frozen=True)
 class ShardContent:
-    """What a writer is given of a shard. rows, contents: called for an iterator over its documents, in the order of the
-    shard, as often as needed: rows of their provenance, and the text of each in UTF-8, or its tokens as bytes of
-    `dtype`, "uint16" or "int32"."""
+    """What a writer is given of a shard. rows, contents: functions that return an iterator over its documents in the
+    order of the shard, called as often as needed. They give the rows of their provenance, and the text of each in
+    UTF-8, or its tokens as bytes of `dtype`, "uint16" or "int32"."""
 
     rows: Callable[[], Iterator[dict[str, Any]]]
     contents: Callable[[], Iterator[bytes]]

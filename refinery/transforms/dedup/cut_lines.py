@@ -38,12 +38,12 @@ class LineParams(Params):
     """Which lines are cut, and what must be left."""
 
     max_documents: Annotated[int, Field(ge=1, lt=2**32)] = 6  # Llama 3, section 3.1.1: per 30 million documents
-    """a line that more documents of the scope have is cut out of all of them; documents are counted after
-    deduplication, and each once however often it repeats the line"""
+    """a line that occurs in more documents of the scope is cut out of all of them; documents are counted
+    after deduplication, each once"""
     scope: Literal["source", "corpus"] = "corpus"
     """whose documents are counted together: those of all sources (`corpus`) or of one (`source`)"""
     min_line_words: Annotated[int, Field(ge=1, le=15)] = 1
-    """lines of fewer words are left alone; in scripts written without spaces every character is a word"""
+    """lines of fewer words are kept; in scripts written without spaces every character is a word"""
     min_chars: Count = 300  # CCNet's min_len
     """a document that lost a line and has fewer characters left is dropped: `too-little-left`"""
 
@@ -138,7 +138,7 @@ def word_counts(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 LINES = CuttingPass(
     name="lines",
     version=1,
-    summary="Cut lines out that deduplication found in too many documents.",
+    summary="Cut out lines that deduplication found in too many documents.",
     params=LineParams,
     section="line_dup",
     on=False,

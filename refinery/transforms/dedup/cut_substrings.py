@@ -1,4 +1,4 @@
-"""Cut text out that another document has word for word, or drop documents that are mostly such text.
+"""Cut out text that another document has word for word, or drop documents that are mostly such text.
 
 Quotations, press releases, licences and templates occur inside documents that are otherwise different; Lee et al. 2022
 (section 4.1) remove substrings of at least 50 tokens that occur elsewhere from all places but one.
@@ -35,11 +35,11 @@ class SubstringParams(Params):
     """Which repeated text goes, and what must be left."""
 
     min_words: Annotated[int, Field(ge=SPAN_WORDS, le=MAX_WORDS)] = SPAN_WORDS  # Lee et al. 2022, section 4.1.1: 50
-    """words that must be the same in a row, wherever in two kept documents or in one; in scripts written without spaces
-    every character is a word"""
+    """minimum number of words in a row that are repeated, in two kept documents or in one; in scripts written
+    without spaces every character is a word"""
     action: Literal["cut", "drop"] = "cut"
-    """`cut`: repeated text is cut out everywhere but where the document of best rank has it; `drop`: documents are left
-    whole, and those of which more than `max_share` would be cut are dropped"""
+    """`cut`: repeated text is cut out everywhere except in the document of best rank; `drop`: documents stay whole,
+    and those of which more than `max_share` would be cut are dropped"""
     max_share: Share = 0.5
     """with `drop`, the share of a text's characters that may be repeated text"""
     min_chars: Count = 300  # as for lines: CCNet's min_len
@@ -88,7 +88,7 @@ def cut_substrings(doc: Document, params: SubstringParams) -> Document | Drop:
 
     meta["chars_cut"] is the number of their characters. "too-little-left" for a text of fewer than `min_chars`
     characters after a cut; with action `drop` "mostly-repeated" for more than `max_share` of repeated characters, and
-    nothing is cut. Where lines are to be cut, too, the emptied ones are added to them, so that their numbers stay
+    nothing is cut. Where lines are to be cut, too, the emptied ones are added to them, so their numbers stay
     true. The id stays: it names the text before the cut.
     """
     if CUT_SUBSTRINGS not in doc.meta:
@@ -117,7 +117,7 @@ def anchor_column(docs: Sequence[Document], signature: SignatureParams) -> pa.Li
 SUBSTRINGS = CuttingPass(
     name="substrings",
     version=1,
-    summary="Cut text out that another document has word for word, or drop documents that are mostly such text.",
+    summary="Cut out text that another document has word for word, or drop documents that are mostly such text.",
     params=SubstringParams,
     section="substring_dup",
     on=False,

@@ -84,8 +84,9 @@ class Cuts:
 
     tag, dtype: kind (OWN_TAG to 255 for passes from elsewhere) and rows of its record batches. A row is `locator`
     (uint64) and the numbers (uint32) that say what of the document is cut: that of a line, or begin and end of a span.
-    column: of verdicts/, list<uint32>: the numbers of all rows of a document, ascending. note: of a kept document that
-    has any, until they are cut: the numbers of a row joined by "-", rows by ",": "3,4,17" and "120-980,1400-2200".
+    column: of verdicts/, list<uint32>, the numbers of all rows of a document, ascending. note: present on a kept
+    document with rows until they are cut. The numbers of a row are joined by "-", rows by ",", as in "3,4,17" and
+    "120-980,1400-2200".
     """
 
     column: str

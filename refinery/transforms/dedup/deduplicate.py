@@ -180,7 +180,9 @@ class Deduplicate(beam.PTransform):
             if name not in (*self.sources, ANY_SOURCE):
                 raise ValueError(f"in_source: {name!r} given, one of {sorted(self.sources)} or '*' is allowed")
         if self.lists.corpora and not self.params.exact:
-            raise ValueError("reference_corpora: corpora given with exact removal off, it is needed to know their ids")
+            raise ValueError(
+                "reference_corpora: corpora given with exact removal off, which is needed to know their ids"
+            )
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         sources = tuple(sorted(self.sources))

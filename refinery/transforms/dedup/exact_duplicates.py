@@ -1,8 +1,8 @@
 """Deduplication by equal keys: captures of one address, then documents of one id; the first in rank is kept.
 
-Only keys, ranks and locators are shuffled. Of an address a part sends its best capture alone, and is told the best of
-all; of an id it sends the first document of each source, and how many there are. So an address or a text that ten
-million documents have costs a row for each part, and no step holds all its documents."""
+Only keys, ranks and locators are shuffled. For each address, a part sends only its best capture and receives the
+best of all parts; for each id it sends the first document of each source and their number. So an address or a text
+that ten million documents have costs a row for each part, and no step holds all its documents."""
 
 from collections.abc import Iterator
 

@@ -184,7 +184,7 @@ def piece_starts(table: Rows) -> NDArray[np.int64]:
 
 def copy_batches(proposals: Rows, copies: Rows) -> Iterator[KeyedBatch]:
     """COPY rows of the proposed documents, by key. The representative of several chunks of a key is never removed
-    there, so that it does no harm if its rows come twice.
+    there, so it does no harm if its rows come twice.
     """
     copies = copies[np.argsort(copies["locator"], kind="stable")]
     left, right = (np.searchsorted(copies["locator"], proposals["locator"], side) for side in ("left", "right"))

@@ -65,7 +65,7 @@ class Places:
 
 def mix_sources(hashes: NDArray[np.uint64], codes: NDArray[np.uint32], sources: int, key: bytes) -> NDArray[np.uint64]:
     """Hashes of lines with the sources mixed in: of each source by a function of its own, drawn from the key (h * odd +
-    any, modulo 2^64), so that nobody without the key can write a line for one source that counts in another one."""
+    any, modulo 2^64), so nobody without the key can write a line for one source that counts in another one."""
     drawn = b"".join(hashlib.blake2b(b"%d" % code, key=key, digest_size=16).digest() for code in range(sources))
     factors, steps = np.frombuffer(drawn, "<u8").reshape(-1, 2).T
     mixed: NDArray[np.uint64] = hashes * (factors | np.uint64(1))[codes] + steps[codes]
@@ -250,7 +250,7 @@ class CountLines(beam.PTransform):
 
 def count_lines(stage: CuttingPass[Any], params: LineParams, compared: Compared) -> CountLines:
     """What finds the units of a text that too many documents share, for a pass that says which unit: its only column
-    has a hash of each, of `hash_lines`, and its cuts have the dtype CUT: the number of each, from 0."""
+    has the hash of each unit (`hash_lines`), and its cuts have the dtype CUT, the number of each unit from 0."""
     columns = stage.hashed.columns
     if len(columns) != 1 or stage.cuts.dtype != CUT or not isinstance(params, LineParams):
         raise ValueError(

@@ -72,17 +72,17 @@ class NearParams(Params):
     LATER: ClassVar[tuple[str, ...]] = ("permutations",)
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.75
-    """estimated Jaccard similarity of their shingles from which one of them is removed"""
+    """one of two documents is removed if the estimated Jaccard similarity of their shingles is at least this"""
     bands: Positive | None = 14  # 14 x 8: FineWeb, Penedo et al. 2024, section 3.4
-    """bands that candidates are found by; null derives them from the threshold and the number of permutations"""
+    """number of bands by which candidates are found; null: derived from the threshold and the number of permutations"""
     rows: Positive | None = 8
-    """values in a band; null likewise. `bands` × `rows` is at most the number of permutations"""
+    """number of values in a band; null: derived likewise. `bands` × `rows` is at most the number of permutations"""
     permutations: Positive | None = None
-    """how many of the values of a signature are compared, the first ones; null: all of `signature.permutations`"""
+    """how many values of a signature are compared, from the first on; null: all of `signature.permutations`"""
     verify: Literal["auto", "signature", "exact"] = "auto"
     """what decides a removal: the estimate of the `signature`, or the `exact` similarity of the two texts, which are
-    then read again; `auto`: the estimate where signatures have a secret key (`signature.key`), else the texts, since
-    anybody can forge an estimate"""
+    then read again; `auto`: the estimate where signatures have a secret key (`signature.key`), otherwise the texts,
+    because anybody can forge an estimate"""
 
     def settled(self, signature: SignatureParams) -> "NearParams":
         """These parameters with what `auto` means for signatures of that kind."""
@@ -131,7 +131,7 @@ def found_share(similarity: float, permutations: int, rows: int) -> float:
 
 @cache
 def band_dtype(permutations: int) -> np.dtype[Any]:
-    """A candidate in one band: 40 bytes and its sketch. `tie` has the id mixed in, so that the order is total."""
+    """A candidate in one band: 40 bytes and its sketch. `tie` has the id mixed in, so the order is total."""
     return np.dtype([("hash", "<u8"), ("locator", "<u8"), *RANK, ("sketch", "u1", (sketch_bytes(permutations),))])
 
 

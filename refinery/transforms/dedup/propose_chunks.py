@@ -3,9 +3,9 @@
 A chunk holds up to CHUNK_MEMBERS documents and CHUNK_BYTES of text; in it every pair is compared. A component within
 these limits is a chunk. A larger one is divided by greedy clustering on signatures, with a minimum three standard
 errors below the threshold: a representative and the documents assigned to it make a chunk, or several with the
-representative in each, to which the others are dealt out by their ids: that is as good as random, and independent of
+representative in each, to which the others are assigned by their ids, which is as good as random and independent of
 where the documents are. A component that does not fit in memory is clustered piece by piece, its documents are sorted
-anew by representative and id, and chunks are cut as they come: the same chunks.
+again by representative and id, and chunks are cut as they come: the same chunks.
 """
 
 from collections.abc import Iterable, Iterator

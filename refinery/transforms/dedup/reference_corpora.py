@@ -110,7 +110,7 @@ def reference_id_batches(key: int, listed: bytes, partitions: int) -> Iterator[K
         _, found_crc32c = size_and_crc32c(stream)
         if found_crc32c != crc32c:
             raise ValueError(
-                f"{url}: crc32c {found_crc32c} found, {crc32c} expected from the manifest: the corpus is "
+                f"{url}: crc32c {found_crc32c} found, {crc32c} expected from the manifest; the corpus is "
                 "damaged, see refinery verify"
             )
         stream.seek(0)

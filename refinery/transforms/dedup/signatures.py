@@ -12,7 +12,7 @@ From text to signature (SIGNATURE_SCHEME names this recipe in the manifest; any 
 2. Word hash, 64 bits: h = SEED; per character h = (h ^ code point) * PRIME mod 2^64; then fmix64 of MurmurHash3.
 3. Shingle of n units: S = sum of word hash[i] * ROLL^(n-1-i) mod 2^64; its hash is the upper half of fmix64(S).
    Fewer than n units make one shingle of them all; a text without any unit makes one of its characters as they are.
-   Where all shingles are one and the same, the lower half of fmix64(S) counts as a second one, so that two short texts
+   Where all shingles are one and the same, the lower half of fmix64(S) counts as a second one, so two short texts
    collide by chance once in 2^64, not once in 2^32.
 4. Signature: for each permutation k the minimum over shingles of a[k] * fmix32(hash) + b[k] mod 2^32, the `affine32`
    scheme of datasketch 2, with its a and b for the seed. The empty text, and no other, has 2^32 - 1 everywhere.
@@ -70,18 +70,19 @@ class SignatureParams(Params):
     PLACES: ClassVar[tuple[str, ...]] = ("key",)
 
     permutations: Annotated[int, Field(ge=1, le=4096)] = 112  # 14 bands of 8 rows: FineWeb, Penedo et al. 2024, 3.4
-    """values in a signature; the error of a similarity estimate is about 0.5 / sqrt(permutations)"""
+    """number of values in a signature; the error of a similarity estimate is about 0.5 / sqrt(permutations)"""
     ngram: Annotated[int, Field(ge=1, le=256)] = 5
     """units in a shingle"""
     unit: Literal["word", "character", "code"] = "word"
-    """what a shingle is made of; `code`: identifiers, numbers and every sign, as source code has them"""
+    """what a shingle is made of; `code`: identifiers, numbers and every sign, for source code"""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """chooses the permutations, as in datasketch"""
     key: str = ""
-    """where the secret of the hashes is, never the secret: `env:NAME` (the worker's environment) or a file, local or
-    remote; 16 bytes or more. Without one anybody can write a page that has the signature of another"""
+    """where to find the secret key of the hashes, never the key itself: `env:NAME` (the worker's environment) or a
+    file, local or remote; 16 bytes or more. Without a key, anybody can write a page with the signature of another
+    page"""
     key_id: str = ""
-    """eight hexadecimal digits that tell this secret from others; the error without it says them"""
+    """eight hexadecimal digits that identify the secret; if they are missing, the error message gives them"""
 
     @model_validator(mode="after")
     def _check_key_id(self) -> "SignatureParams":
@@ -123,13 +124,13 @@ def word_key(params: SignatureParams) -> bytes:
 
 
 def run_key(salt: str) -> bytes:
-    """A key that is no secret, but cannot be foreseen by who does not know `salt`; PUBLIC without one."""
+    """A key that is not secret, but cannot be predicted without knowing `salt`; PUBLIC without one."""
     return hashlib.blake2b(salt.encode(), digest_size=WORD_KEY_BYTES).digest() if salt else PUBLIC
 
 
 def compare_key(params: SignatureParams, salt: str) -> bytes:
-    """What deduplication compares texts under: the secret that `params` name, else what comes of `salt`. Raises as
-    `word_key`."""
+    """What deduplication compares texts under: the secret that `params` name, else what comes of `salt`. Raises the
+    same errors as `word_key`."""
     return word_key(params) or run_key(salt)
 
 

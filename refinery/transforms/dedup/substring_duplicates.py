@@ -8,12 +8,12 @@
 
 A window is a run of `min_words` words. Equal windows begin with equal anchors, so every window that occurs twice, in
 two kept documents or in one, is found; what is shorter is not looked for. The first document in rank keeps it, at its
-first place there; every other place is cut. A word that is cut therefore stands in a place of better rank, or earlier
-in the same document, and the best of these places is not cut: all words of a repeat remain once, though not always in
-one piece.
+first place there; every other place is cut. A word that is cut therefore also occurs in a place of better rank, or
+earlier in the same document, and the best of these places is not cut: all words of a repeat remain once, though not
+always in one piece.
 
 A part sends a window once, however many of its documents have it: a licence in every document costs one row a part.
-Windows travel by the range of their anchor, so that those of one document and anchor share one row of facts; anchors of
+Windows travel by the range of their anchor, so those of one document and anchor share one row of facts; anchors of
 more than HOT_PLACES places (a notice that differs in what follows) send theirs by the windows' own hashes instead.
 
 Two windows are taken for one when anchor and hash agree: 63 and 61 bits. A part recognises its own windows by hash

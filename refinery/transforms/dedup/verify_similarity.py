@@ -101,7 +101,7 @@ def verify_batches(
 
     Greedy clustering in rank order: a document becomes a representative unless an earlier representative of its
     component has an estimated Jaccard similarity of at least the threshold with it; then it is removed in favour of the
-    first such representative, which takes over its copies. So no document is removed in favour of one that is itself
+    first such representative, which inherits its copies. So no document is removed in favour of one that is itself
     removed, and a chain of similar documents is thinned out, never removed as a whole. Memory: see GROUP_BYTES,
     however large a component is, and its COPY rows. Time: see clusters.c.
     """

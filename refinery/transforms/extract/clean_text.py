@@ -11,7 +11,7 @@ The rules (each is checked against an independent implementation in the tests):
 - at most 30 combining marks in a row stay (Unicode's Stream-Safe Text Format, UAX #15);
 - NFC, and nothing stronger: compatibility forms are content.
 
-Entities are no concern of this module: the HTML parser decodes them, exactly once.
+This module does not decode entities: the HTML parser does, exactly once.
 """
 
 import unicodedata

@@ -25,38 +25,40 @@ class ExtractParams(Params):
     """How text is taken from pages, and what no page may cost."""
 
     engine: Literal["blocks", "trafilatura"] = "blocks"
-    """`blocks` is the project's own, a model of a page's blocks; `trafilatura` is that library, far slower"""
+    """`blocks`: the project's own model of a page's blocks; `trafilatura`: the library of that name, which is much
+    slower"""
     output: Literal["text", "markdown"] = "text"
-    """blocks: whether headings, items, cells, code and quotations are marked as Markdown does"""
+    """blocks: `markdown` marks headings, items, cells, code and quotations"""
     weights: Annotated[str, Field(min_length=1)] | None = None
-    """blocks: a model of your own, local, `gs://` or `s3://`, from `refinery train-extractor`; null: the one that
-    comes along"""
+    """blocks: your own model, local, `gs://` or `s3://`, from `refinery train-extractor`; null: the bundled
+    one"""
     list_bullets: bool = True
     """blocks: list items begin with a bullet"""
     max_elements: Positive = 500_000
-    """blocks: blocks of text of a page"""
+    """blocks: maximum number of text blocks of a page"""
     mode: Literal["fast", "standard", "precision", "recall"] = "standard"
     """trafilatura's mode"""
     comments: bool = False
     """trafilatura: keep comment sections"""
     max_attributes: Positive = 20_000
-    """trafilatura: attributes of one tag, counted as if tags began in comments and scripts, too; its parser compares
-    each with all before it and cannot be stopped (20,000 take it a second, a million an hour; of 2,181 real pages the
-    largest number is 13,000, and above 1,000 in 9)"""
+    """trafilatura: maximum number of attributes of one tag, including what looks like tags in comments and scripts; its
+    parser compares each attribute with all before it and cannot be stopped (20,000 take it a second, a million an
+    hour; of 2,181 real pages the largest number is 13,000, and above 1,000 in 9)"""
     seconds: Annotated[float, Field(gt=0)] = 10.0
-    """trafilatura's time for a page; a page near it may be dropped on one machine and kept on another, so it is far
-    above what real pages take"""
+    """trafilatura's time limit for a page; a page near the limit may be dropped on one machine and kept on another,
+    so the limit is far above what real pages take"""
     repair_encoding: bool = True
-    """paragraphs that were encoded twice (`â€™` for `’`) are repaired as `ftfy.fix_encoding` does it, nothing else"""
+    """paragraphs that were encoded twice (`â€™` for `’`) are repaired as by `ftfy.fix_encoding`; nothing else is
+    changed"""
     min_chars: Positive = 1
-    """characters that a cleaned text must have"""
+    """minimum characters of a cleaned text"""
     max_raw_bytes: Positive = 10_000_000
-    """undecoded bytes of a page"""
+    """maximum undecoded bytes of a page"""
 
 
 def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop:
     """The text of `raw`, main text only where it is HTML, cleaned (`clean_text`), with its id; what the page says
-    of its use is noted.
+    of its use is recorded.
 
     Drops: too-large, too-many-elements, too-many-attributes, extraction-timeout, empty.
     """
@@ -130,8 +132,8 @@ EXTRACT = Stage(
     reasons=(
         Reason(
             "empty",
-            "fewer characters than `min_chars` once cleaned",
-            "many: pages built by scripts, or `content: html` on plain text",
+            "fewer characters than `min_chars` after cleaning",
+            "if there are many, the pages may be built by scripts, or `content: html` may be set on plain text",
         ),
         Reason("too-large", "over `max_raw_bytes`", "raise it together with `limits.max_record_bytes`"),
         Reason("too-many-elements", "over `max_elements`", "raise it if the pages are long tables of interest"),
@@ -139,7 +141,7 @@ EXTRACT = Stage(
         Reason(
             "extraction-timeout",
             "trafilatura took longer than `seconds`",
-            "raise it; the engine `blocks` needs no clock",
+            "raise it, or use the engine `blocks`, which has no time limit",
         ),
     ),
 )

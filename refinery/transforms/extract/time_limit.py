@@ -30,7 +30,7 @@ _report_unraisable = sys.unraisablehook
 
 
 def _report_all_but_time_up(unraisable: "sys.UnraisableHookArgs") -> None:
-    """What a finalizer swallowed comes again, so it is no news."""
+    """What a finalizer swallowed comes again, so it is not reported."""
     if not issubclass(unraisable.exc_type, TimeUp):
         _report_unraisable(unraisable)
 

@@ -40,11 +40,11 @@ class BenchmarkParams(Params):
     `.zst`); local, `gs://`, `s3://` or
     `hf://datasets/ORG/NAME@COMMIT/FILE`"""
     name: Annotated[str, Field(pattern=r"^[\w.-]*$", max_length=80)] = ""
-    """what reports call it, by default the name of the file"""
+    """its name in reports; by default the name of the file"""
     name_field: str = ""
     """field of a record that names its benchmark, for files of several"""
     id_field: str = ""
-    """field that names an item, by default `id`, `task_id` or the like, else its number"""
+    """field that names an item, by default `id`, `task_id` or similar, otherwise its number"""
     fields: tuple[str, ...] = ()
     """fields that are searched, the first being the question; by default every field with text"""
 

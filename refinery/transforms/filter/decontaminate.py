@@ -21,7 +21,7 @@ from refinery.transforms.filter.boilerplate import BOILERPLATE
 from refinery.transforms.filter.ngram_index import NgramIndex, build_index
 
 GPT3 = "Brown et al. 2020, appendix C"
-MAX_WORD = 40  # characters that a cut is moved at most, so that it leaves whole words
+MAX_WORD = 40  # characters that a cut is moved at most, so it leaves whole words
 
 
 class DecontaminateParams(Params):
@@ -30,19 +30,19 @@ class DecontaminateParams(Params):
     benchmarks: Annotated[tuple[BenchmarkParams, ...], Field(min_length=1)]
     """the items: files, or mappings with `path` and how to read it"""
     ngram: Annotated[int, Field(ge=8, le=32)] = 13  # GPT-3's longest
-    """words that a document and an item must have in common"""
+    """number of words in a row that a document and an item must share"""
     action: Literal["drop", "cut", "note"] = "drop"
-    """`drop` refuses the document, `cut` takes the items out of it, `note` only notes how many there are and how much
-    of the text"""
+    """`drop` drops the document, `cut` cuts the items out, `note` only records their number and share of the
+    text"""
     max_items: Positive = 10
-    """an n-gram that more items have is an instruction or a licence, and proves nothing"""
+    """an n-gram that occurs in more items is ignored as an instruction or a licence"""
     ignore: tuple[str, ...] = ()
-    """text files whose n-grams prove nothing either, local, `gs://` or `s3://`; common licences and notices are
+    """text files whose n-grams are also ignored, local, `gs://` or `s3://`; common licences and notices are
     known"""
     margin: Count = 200
-    """characters that `cut` also takes on each side of an n-gram"""
+    """characters on each side of an n-gram that `cut` also removes"""
     min_chars: Count = 200
-    """a piece of fewer characters that cuts leave is taken out as well"""
+    """a shorter piece between cuts is removed as well"""
     max_cuts: Positive = 10
     """a document with more cuts is dropped"""
 
@@ -160,7 +160,7 @@ def asked_notes(params: DecontaminateParams) -> tuple[Note, ...]:
 DECONTAMINATE = Stage(
     name="decontaminate",
     version=1,
-    summary="Drop documents that hold items of benchmarks, or cut these out.",
+    summary="Drop documents that contain items of benchmarks, or cut the items out.",
     concerns=("benchmarks",),
     params=DecontaminateParams,
     on=False,
@@ -172,19 +172,19 @@ DECONTAMINATE = Stage(
     reasons=(
         Reason(
             "benchmark-overlap",
-            "`ngram` words in a row are those of a benchmark's item, or a short question is there as a whole",
-            "look at `found` in `rejects/`; give texts that are quoted everywhere to `ignore`, or take `action: cut`",
+            "`ngram` words in a row match an item of a benchmark, or the text has a whole short question",
+            "look at `found` in `rejects/`; list texts that are quoted everywhere in `ignore`, or use `action: cut`",
             GPT3,
         ),
         Reason(
             "many-benchmark-cuts",
-            "with `action: cut`, the text falls apart in more than `max_cuts` places",
+            "with `action: cut`, the text would be cut in more than `max_cuts` places",
             "raise `max_cuts`",
             GPT3,
         ),
         Reason(
             "little-beside-benchmark",
-            "with `action: cut`, no piece of `min_chars` characters is left",
+            "with `action: cut`, every piece that is left has fewer than `min_chars` characters",
             "lower `min_chars` or `margin`",
             GPT3,
         ),

@@ -59,6 +59,6 @@ def open_model(path: Path) -> FastTextModel:
 
 @lru_cache(maxsize=4)
 def load_model(path: str) -> FastTextModel:
-    """The model at `path`, local, `gs://` or `s3://`, once per process. Raises as `open_model`."""
+    """The model at `path`, local, `gs://` or `s3://`, once per process. Raises the same errors as `open_model`."""
     with local_copy(path) as local:
         return open_model(local)

@@ -203,7 +203,7 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
 
     Rules judge in the order of the fields of `HeuristicsParams` and of the checks in each set. Basic, Gopher and
     repetition see the text as it came, C4's document rules and FineWeb what the line rules left, and min_chars both. A
-    share of nothing is 0. The figures in `columns` are noted in meta, 4 digits. Cost: one kernel pass, about 10
+    share of nothing is 0. The figures in `columns` are recorded in meta, 4 digits. Cost: one kernel pass, about 10
     microseconds for 900 characters of English, linear for any text. Raises UnicodeEncodeError when lines are removed
     from a text with lone surrogates.
     """

@@ -7,9 +7,9 @@ character. Korean, Tamil, Thai, Lao, Khmer and Myanmar have no list: their funct
 characters.
 
 Word lengths: Gopher's bounds of 3 and 10 characters are made for English. For another language both are multiplied by
-its mean word length over that of English, so that they mean the same there. Amharic and Javanese are left out: some of
+its mean word length over that of English, so they mean the same there. Amharic and Javanese are left out: some of
 their texts have other word separators or scripts. `benchmarks/heuristics_languages.py` checks both
-tables and makes the second; what it measured is in docs/heuristics.md.
+tables and makes the second; what it measured is in docs/benchmarks/heuristics-languages.md.
 """
 
 _STOP_WORDS = {

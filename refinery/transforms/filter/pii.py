@@ -54,7 +54,9 @@ class Rule(NamedTuple):
 RULES = (
     Rule("email", "an e-mail address", "RFC 5321 4.5.3.1, RFC 1035 2.3.4"),
     Rule(
-        "ip", "an IP address, none of a version or an object identifier", "IANA's special-purpose registries, RFC 4291"
+        "ip",
+        "an IP address that is not a version or an object identifier",
+        "IANA's special-purpose registries, RFC 4291",
     ),
     Rule("mac", "a MAC address", "IEEE 802"),
     Rule("iban", "an IBAN of its country's length whose remainder of 97 is 1", "ISO 13616, SWIFT's registry"),
@@ -77,10 +79,10 @@ class PiiParams(Params):
     """`redact` replaces every match, `drop` refuses the document"""
     style: Literal["prose", "code"] = "prose"
     """`code`, for source files: `<redacted-email>`, `<redacted-network-address>` and `<redacted-path>/` for a home
-    directory take the place of what has no replacement of its own, and what is nobody's in source code stays"""
+    directory replace what has no replacement of its own, and values that belong to nobody in source code stay"""
     remains: Literal["unchecked", "drop", "fail"] = "unchecked"
-    """`drop`, `fail`: the text is searched again after redaction, and what is found even then refuses the document, or
-    ends the run"""
+    """`drop` and `fail` search the text again after redaction; anything found then drops the document or ends the
+    run"""
     matching: Literal["own", "datatrove"] = "own"
     """`datatrove`: e-mail and IPv4 addresses are what FineWeb's code takes for them, by their form alone, and there are
     no others: [conformance.md](conformance.md#personal-data)"""
@@ -109,33 +111,33 @@ class PiiParams(Params):
     address: bool = False
     """street addresses and post office boxes; by form alone, so with more mistakes than the others"""
     email_replacement: str = "<EMAIL>"
-    """what takes the place of an e-mail address"""
+    """replacement for an e-mail address"""
     phone_replacement: str = "<PHONE>"
-    """what takes the place of a telephone number"""
+    """replacement for a telephone number"""
     ip_replacement: str = "<IP>"
-    """what takes the place of an IP address"""
+    """replacement for an IP address"""
     mac_replacement: str = "<MAC>"
-    """what takes the place of a MAC address"""
+    """replacement for a MAC address"""
     iban_replacement: str = "<IBAN>"
-    """what takes the place of a bank account number"""
+    """replacement for a bank account number"""
     card_replacement: str = "<CARD>"
-    """what takes the place of a card number"""
+    """replacement for a card number"""
     imei_replacement: str = "<IMEI>"
-    """what takes the place of a device's number"""
+    """replacement for a device's number"""
     ssn_replacement: str = "<SSN>"
-    """what takes the place of a US social security number"""
+    """replacement for a US social security number"""
     national_id_replacement: str = "<NATIONAL_ID>"
-    """what takes the place of a national number"""
+    """replacement for a national number"""
     user_path_replacement: str = "<USER>"
-    """what takes the place of a user's name in a path"""
+    """replacement for a user's name in a path"""
     address_replacement: str = "<ADDRESS>"
-    """what takes the place of a street address"""
+    """replacement for a street address"""
     pseudonym_key: str = ""
-    """where the secret of pseudonyms is, never the secret: `env:NAME` (the worker's environment) or a file, local,
-    `gs://` or `s3://`; with it `<EMAIL>` becomes `<EMAIL_4f2k7q2m5xwa>`, the same for the same address in every
-    document; empty: no pseudonyms"""
+    """where to find the secret key of pseudonyms, never the key itself: `env:NAME` (the worker's environment) or a
+    file, local, `gs://` or `s3://`; with it `<EMAIL>` becomes `<EMAIL_4f2k7q2m5xwa>`, the same for the same address
+    in every document; empty: no pseudonyms"""
     pseudonym_key_id: str = ""
-    """eight hexadecimal digits that tell this secret from others; the error without it says them"""
+    """eight hexadecimal digits that identify the secret; if they are missing, the error message gives them"""
 
     @model_validator(mode="after")
     def _check_key_id(self) -> "PiiParams":
@@ -151,7 +153,7 @@ class PiiParams(Params):
             if find_pii(f"x {self.replacement(rule.kind)} x", self):
                 raise ValueError(
                     f"{rule.kind}_replacement: {self.replacement(rule.kind)!r} given, with `remains: {self.remains}` a "
-                    "text that is no personal data itself is allowed"
+                    "text that is not itself personal data is allowed"
                 )
         return self
 
@@ -309,7 +311,7 @@ def judge_pii(doc: Document, pseudonyms: Pseudonyms | None, params: PiiParams) -
         if left:
             raise FailClosed(
                 f"pii: {left[0].kind} is still found after redaction in the document {doc.id.hex()} ({doc.origin}); "
-                f"`remains: drop` refuses such documents, `{left[0].kind}: off` leaves the type alone"
+                f"`remains: drop` refuses such documents, `{left[0].kind}: off` leaves the type in place"
             )
     counts = {rule.kind: kinds[rule.kind] for rule in RULES if rule.kind in kinds}
     if not counts:

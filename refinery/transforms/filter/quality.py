@@ -51,27 +51,34 @@ class ClassifierParams(Params):
     LATER: ClassVar[tuple[str, ...]] = ("normalise", "bins")
 
     name: Text = "quality"
-    """what the score is called among several, and its column: small letters, digits and `_`"""
+    """name of the score and of its column: lower-case letters, digits and `_`"""
     model: Text
     """a fastText supervised model, local, `gs://` or `s3://`; `refinery train-quality` trains one"""
     label: Text = HIGH_QUALITY
     """the label whose probability is the score"""
     normalise: bool = True
-    """the model reads small letters with punctuation apart, as `refinery train-quality` trains it; off: the text as it
-    is, on one line, which other models were trained on"""
+    """the model reads lower-case text with separated punctuation, as `refinery train-quality` trains it; off: the
+    unchanged text on one line, as other models expect"""
     bins: tuple[Share, ...] = ()
-    """rising scores: the column `NAME_bin` says how many of them the score reaches, from 0 on; none: no such column"""
+    """ascending scores; the column `NAME_bin` counts how many of them the score reaches; empty: no such column"""
     rule: Rule = "threshold"
-    """`threshold`: kept from `threshold` on; `pareto`: kept by chance, the more likely the higher the score; `note`:
-    the score is noted only"""
+    """`threshold`: keep scores from `threshold` on; `pareto`: keep at random, more likely with a higher score; `note`:
+    the score is only recorded"""
     threshold: Share = 0.5
     """the lowest score that `threshold` keeps"""
     alpha: Annotated[int, Field(ge=1, le=100)] = 9
     """shape of the Pareto distribution: a score of 0 is kept with the chance 2^-alpha; 9 is GPT-3's"""
     seed: int = 1
-    """of the draws of `pareto`"""
+    """seed of the draws of `pareto`"""
     max_chars: Positive = 10_000
-    """how much of the beginning of a text the classifier reads"""
+    """how many characters from the start of a text the classifier reads"""
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """What other rules read."""
+        if self.rule != "threshold":
+            yield "threshold", f"the rule is {self.rule}"
+        if self.rule != "pareto":
+            yield from ((name, f"the rule is {self.rule}") for name in ("alpha", "seed"))
 
     @field_validator("name")
     @classmethod
@@ -93,8 +100,8 @@ class QualityParams(ClassifierParams):
     """a fastText supervised model, local, `gs://` or `s3://`; `refinery train-quality` trains one; required without
     `classifiers`"""
     classifiers: tuple[ClassifierParams, ...] = ()
-    """several instead of one, each with the keys above and a column of its own; the first one's score is the column
-    `quality`, too"""
+    """several classifiers instead of one, each with the keys above and its own column; the score of the first is
+    also the column `quality`"""
     keep: Literal["all", "any"] = "all"
     """whether the rules of all classifiers must keep a document, or one is enough"""
 
@@ -224,7 +231,7 @@ def judge_quality(doc: Document, models: Sequence[FastTextModel], params: Qualit
     scores = {name: score / SCALE for name, score in points.items()}
     against = [reason for reason in reasons if reason]
     if against and (params.keep == "all" or len(against) == len(reasons)):
-        return Drop(against[0], scores)
+        return Drop(against[0], scores, {c.name: c.threshold for c in params.chosen if c.rule == "threshold"})
     bins = {bin_column(c): bisect_right(c.bins, scores[c.name]) for c in params.chosen if c.bins}
     return replace(doc, meta={**doc.meta, QUALITY_COLUMN: next(iter(scores.values())), **scores, **bins})
 
@@ -277,7 +284,7 @@ QUALITY = Stage(
         ),
         Reason(
             "quality-pareto",
-            "the draw of `rule: pareto` is against it: the chance to stay is (2 - score)^-`alpha`",
+            "`rule: pareto` drew against it; the probability of being kept is (2 - score)^-`alpha`",
             "lower `alpha`, or train with other examples",
             "Brown et al. 2020, appendix A",
         ),

@@ -2,7 +2,7 @@
 
 What says itself what it is (prefixes of providers: secret_types/tokens.py) is found by one scan for the beginnings of
 all of them; what only its context gives away (assignments.py, sentences.py, commands.py) by another, which says what to
-look for. Patterns run on RE2 over UTF-8 bytes: linear time. The stage stands right behind extraction, since every
+look for. Patterns run on RE2 over UTF-8 bytes: linear time. The stage comes right after extraction, since every
 later one may put an excerpt of the text into `rejects/`, and it cleans address and meta, too.
 
 After redaction the text is searched again, and for every value that was replaced: what is left of any drops the page.
@@ -40,15 +40,15 @@ class SecretsParams(Params):
     LATER: ClassVar[tuple[str, ...]] = ("remains",)
 
     action: Literal["redact", "drop"] = "redact"
-    """`redact` replaces every match, `drop` refuses the document, for the reason that has the rule's name"""
+    """`redact` replaces every match; `drop` drops the document, with the rule's name as the reason"""
     replacement: Annotated[str, Field(min_length=1, max_length=64)] = "API_KEY_REDACTED"
-    """what takes the place of a secret"""
+    """replacement for a secret"""
     remains: Literal["drop", "fail"] = "drop"
-    """what a secret does that is still found after redaction: `drop` refuses the document, `fail` ends the run"""
+    """what happens if a secret is still found after redaction: `drop` drops the document, `fail` ends the run"""
     off: tuple[str, ...] = ()
     """rules that are switched off: names of reasons of this stage"""
     max_secrets: Positive = 1000
-    """secrets above which a document is dropped whatever `action` says: a list of credentials, no text"""
+    """a document with more secrets is dropped, whatever `action` says, as a list of credentials"""
 
     @field_validator("off")
     @classmethod

@@ -42,13 +42,13 @@ class ToxicityParams(Params):
     min_hits: Annotated[float, Field(gt=0)] = 3.0
     """weight of hits that a document must have to be dropped"""
     quoted_weight: Share = 0.1
-    """what a hit in quotation marks or in reported speech counts; 1 makes no difference"""
+    """weight of a hit in quotation marks or in reported speech; 1: the same as elsewhere"""
     obfuscation: bool = True
     """also find entries in disguise: spaced or dotted letters, digits, look-alikes, full width, stretched letters"""
     model: str | None = None
-    """a classifier that `refinery train-toxicity` made, local, `gs://` or `s3://`"""
+    """a classifier from `refinery train-toxicity`, local, `gs://` or `s3://`"""
     threshold: Share = 0.5
-    """the probability from which on the classifier's sentence is toxic"""
+    """minimum probability at which the classifier calls a sentence toxic"""
     max_toxic_share: Share = 0.3
     """share of a document's characters in toxic sentences above which it is dropped"""
 
@@ -118,7 +118,7 @@ def judge_toxicity(doc: Document, tables: Tables, params: ToxicityParams) -> Doc
     """
     hits, density = measure_toxicity(doc.text, tables, str(doc.meta.get("language", "")))
     if params.max_density is not None and hits >= params.min_hits and density > params.max_density:
-        return Drop("toxic-density")
+        return Drop("toxic-density", {"toxicity": round(density, 4)}, {"toxicity": params.max_density})
     if tables.model is not None and toxic_share(doc.text, tables.model, params.threshold) > params.max_toxic_share:
         return Drop("toxic-score")
     return replace(doc, meta={**doc.meta, "toxicity": round(density, 4)})

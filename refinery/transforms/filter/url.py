@@ -54,21 +54,21 @@ class UrlParams(Params):
     pattern_lists: tuple[str, ...] = ()
     """files with one RE2 expression a line, searched anywhere in the address (`(?i)` ignores case)"""
     address_lists: tuple[str, ...] = ()
-    """files with one whole address a line, as it stands in the crawl"""
+    """files with one whole address a line, as in the crawl"""
     blocked_domains: tuple[str, ...] = ()
     """the same as in `domain_lists`, inline"""
     blocked_patterns: tuple[str, ...] = ()
     """the same as in `pattern_lists`, inline"""
     hard_words: tuple[str, ...] = HARD_WORDS
-    """one of these as a word of the address drops the page"""
+    """a page is dropped if one of these is a word of its address"""
     hard_parts: tuple[str, ...] = HARD_PARTS
-    """one of these anywhere in the address, also inside a word, drops the page"""
+    """a page is dropped if one of these is anywhere in its address, even inside a word"""
     soft_words: tuple[str, ...] = SOFT_WORDS
-    """`soft_limit` different ones of these drop the page"""
+    """a page is dropped if `soft_limit` different ones of these are words of its address"""
     soft_limit: Positive = 2
-    """how many different `soft_words` are too many"""
+    """number of different `soft_words` that drop a page"""
     matching: Literal["own", "datatrove"] = "own"
-    """`datatrove`, as FineWeb's code matches: the registered domain or the whole host must be listed, words are runs of
+    """`datatrove`: as in FineWeb's code; the registered domain or the whole host must be listed, words are runs of
     ASCII letters and digits in the case and escapes of the address, and `hard_parts` are searched in its letters and
     digits put together"""
 

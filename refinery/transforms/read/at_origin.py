@@ -32,7 +32,7 @@ def read_at(task: ReadTask, offset: int, limits: LimitParams) -> RawDocument | S
 
     task: all of one file, without a cap. Cost: the record, where a file can be entered at one (archives that are plain
     or compressed record by record); the part around it (`Split.narrow`); of other files all up to it.
-    Raises as `read_task`.
+    Raises the same errors as `read_task`.
     """
     origin = task.origin(offset)
     reader = find_reader(task.format)

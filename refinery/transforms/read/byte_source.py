@@ -1,9 +1,9 @@
-"""Bytes of a file, decompressed: gzip, Zstandard and LZ4 files of one or many members, with what is needed to survive
-damage: where each member begins, whether it ended well, and where the next one begins after a broken one.
+"""Decompressed bytes of gzip, Zstandard and LZ4 files of one or many members, with what is needed to survive damage:
+where each member begins, whether it ended well, and where the next one begins after a broken one.
 
 A member is what a compressed file is a chain of: a gzip member, a Zstandard or LZ4 frame. Crawl archives keep one
-record in each. The kind of compression is taken from the first bytes. Where they are no magic number, the name of the
-file counts, unless its first bytes are text: a damaged first byte costs a member, and not the file.
+record in each. The kind of compression is taken from the first bytes. Where they are not a magic number, the name of
+the file counts, unless its first bytes are text: a damaged first byte costs a member, and not the file.
 """
 
 import io

@@ -1,18 +1,19 @@
 """What a file is, and why its first records hold no document, in words; for readers' own explanations, too."""
 
-import difflib
 from collections.abc import Sequence
 
 from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import closest
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.lines import BOM
 from refinery.transforms.read.registry import find_reader, readers
 from refinery.transforms.read.task import ReadTask
+from refinery.transforms.read.usual_fields import USUAL_TEXT_FIELDS
 
 RECORDS = 100  # of a file that are looked at
 HEAD = 1 << 20  # decompressed bytes of a file that are looked at to say what it is
 SHOWN = 12  # fields that are listed
-USUAL_FIELDS = ("text", "content", "raw_content", "body", "document", "markdown", "html", "article")
+SUGGESTED_FIELDS = ("text", *USUAL_TEXT_FIELDS, "html")
 
 NO_DOCUMENT = "\0"  # stands for what was seen, in a line about it
 CARRIAGE_RETURNS = "its lines end in carriage returns alone, line feeds are needed: `tr '\\r' '\\n'` makes that of it"
@@ -40,14 +41,14 @@ def explain_other(task: ReadTask, source: ByteSource) -> str:
 
 
 def about_text_field(task: ReadTask) -> str:
-    """The beginning of a line about a field that is not there, or is no text."""
+    """The beginning of a line about a field that is not there, or is not text."""
     return f"text_field: {task.text_field!r} given, which in {task.path}"
 
 
 def nearest_field(task: ReadTask, names: Sequence[str] | dict[str, object]) -> str:
     """ "; did you mean …?", or nothing."""
-    near = difflib.get_close_matches(task.text_field, list(names), 1)
-    near = near or [name for name in USUAL_FIELDS if name in names]
+    near = [found] if (found := closest(task.text_field, names)) else []
+    near = near or [name for name in SUGGESTED_FIELDS if name in names]
     near = near or (list(names) if len(names) == 1 else [])
     return f"; did you mean {safe(near[0])}?" if near else ""
 
@@ -61,7 +62,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def json_kind(name: str) -> str:
-    """Python's name of a type as JSON has it."""
+    """Python's name of a JSON type."""
     return {
         "list": "an array",
         "dict": "an object",

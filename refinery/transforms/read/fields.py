@@ -87,7 +87,7 @@ def _may_be_rounded(value: Any, scalar: Scalar | None, key: str) -> bool:
 
 
 def _found(odd: list[tuple[str, Any]], is_doubtful: bool) -> tuple[str, ...]:
-    """What is to be counted of the values that are no plain text."""
+    """What is to be counted of the values that are not plain text."""
     found = []
     for key, value in odd:
         kind = type(value)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from refinery.loader.storage.fetch import without_secrets
+from refinery.transforms.core.wording import meant_address
 from refinery.transforms.read.byte_source import MemberStream, open_source
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.remote.files import Found, choose_files, find, is_remote, measure
@@ -13,6 +14,13 @@ from refinery.transforms.read.remote.globs import fixed_folder, glob_regex, mean
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"]*")
 MAX_FILE_BYTES = 1 << 46  # 64 TiB, more than any storage holds in one object; planning cuts files into parts
 MAX_LIST_BYTES = 256 << 20  # of a list of addresses, decompressed
+
+
+def mistyped(path: str) -> str:
+    """What may be wrong with a path that matches nothing: its scheme, or the working directory."""
+    if address := meant_address(path):
+        return f"; did you mean {address}?"
+    return "" if "://" in path or path.startswith("/") else f"; relative paths start in {os.getcwd()}"
 
 
 def find_files(source: SourceParams) -> list[Found]:
@@ -34,7 +42,7 @@ def find_files(source: SourceParams) -> list[Found]:
                     f"source {source.name}: {key}: {shown!r} cannot be listed: {without_credentials(error)}"
                 ) from None
             if not found:
-                raise ValueError(f"source {source.name}: {key}: {shown!r} given, no file matches it")
+                raise ValueError(f"source {source.name}: {key}: {shown!r} given, no file matches it{mistyped(shown)}")
             for file in found:
                 if not file.path.isprintable():  # also a name that is not UTF-8: it cannot be written to provenance
                     raise ValueError(
@@ -89,7 +97,7 @@ def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
 
 
 def files_below(folder: str) -> Iterator[str]:
-    """The paths of everything below a local folder that is no folder."""
+    """The paths of everything below a local folder that is not a folder."""
     for base, _, names in os.walk(folder):
         yield from (os.path.join(base, name) for name in names)
 
@@ -130,7 +138,7 @@ def is_regular(path: str) -> bool:
     if os.path.isfile(path) or os.path.isdir(path):
         return os.path.isfile(path)
     what = "a FIFO, device or socket" if os.path.exists(path) else "a link that leads nowhere"
-    raise ValueError(f"{path!r} is {what}, files are allowed: remove it, or name the files without it")
+    raise ValueError(f"{path!r} is {what}, files are allowed; remove it, or name the files without it")
 
 
 def find_listed(address: str) -> list[Found]:

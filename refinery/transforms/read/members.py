@@ -23,12 +23,12 @@ class Broken(Exception):
 
 
 class Source(Protocol):
-    """The raw bytes of a file, as `ByteSource` has them. window: bytes that a Zstandard frame may ask for."""
+    """The raw bytes of a file, as from `ByteSource`. window: bytes that a Zstandard frame may ask for."""
 
     window: int
 
     def view(self, offset: int) -> memoryview:
-        """Bytes from `offset` on, as many as are at hand; empty only at the end of the file."""
+        """Bytes from `offset` on, as many as are available; empty only at the end of the file."""
 
     def head(self, offset: int, size: int) -> bytes:
         """`size` bytes from `offset`, fewer at the end of the file."""

@@ -18,14 +18,14 @@ TEXTS = ("charset", "url", "source", "origin")
 
 
 class BadRecord(TypeError):
-    """A user's reader yielded what is no record of the file that it was given: a mistake in its code."""
+    """A user's reader yielded something that is not a record of its file: a mistake in its code."""
 
 
 def records_of(reader: Reader, task: ReadTask, source: ByteSource, limits: LimitParams) -> Records:
     """The records of a file, in its order. Of a user's own reader each is checked, and documents are held to the
     task's `cap` and `sample` and to the limits, whatever the reader makes of them.
 
-    Raises BadRecord for what is no record of this file, and whatever the reader raises.
+    Raises BadRecord for what is not a record of this file, and whatever the reader raises.
     """
     if not reader.module:
         return reader.read(task, source, limits)
@@ -47,7 +47,7 @@ def _checked(reader: Reader, task: ReadTask, source: ByteSource, limits: LimitPa
             if offset <= last:
                 raise BadRecord(
                     f"{reader.module}: {record.origin} behind {task.origin(last)}, documents are needed in the order "
-                    "of the file, each with an origin of its own"
+                    "of the file, each with its own origin"
                 )
             last = offset
             record = held(record, task, limits)
@@ -67,7 +67,8 @@ def _checked(reader: Reader, task: ReadTask, source: ByteSource, limits: LimitPa
 
 
 def check_document(reader: Reader, record: RawDocument, task: ReadTask) -> int:
-    """The offset of a document. Raises BadRecord where it is none of this file, or made of other types than it says."""
+    """The offset of a document. Raises BadRecord where it is not one of this file, or its types are not those
+    declared."""
     _check(reader, "content", isinstance(record.content, str | bytes), record.content, "text or bytes")
     for name in TEXTS:
         value = getattr(record, name)

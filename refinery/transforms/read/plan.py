@@ -93,7 +93,7 @@ def whole_file(
         version=file.version,
         unit=source.unit,
         dialect=source.dialect,
-        options=source.plain().get("options", {}),  # as a task list has them, so that tasks of two runs are compared
+        options=source.plain().get("options", {}),  # as a task list has them, so tasks of two runs are compared
         meta_fields=source.meta_fields,
         own_meta=tuple(note.name for note in notes),
         carried_meta=tuple(note.name for note in notes if note.carried),

@@ -100,5 +100,5 @@ def _explain(task: ReadTask, seen: Counter[str]) -> str:
         line = explain(task, source) if explain else explain_other(task, source)
     total = sum(seen.values())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in seen.most_common(3))
-    what = "the first record is no document" if total == 1 else f"none of the first {total:,} records is a document"
+    what = "the first record is not a document" if total == 1 else f"none of the first {total:,} records is a document"
     return (line or NO_DOCUMENT).replace(NO_DOCUMENT, f"{task.path}: {what}: {reasons}")

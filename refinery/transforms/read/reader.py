@@ -57,7 +57,7 @@ class Split:
     """How a file is cut into parts, which together give the records of the whole.
 
     count: called with the task of all of a file and the bytes that a part may have; returns the number of parts,
-    without a look into the file. narrow: called with that task, the open file and an offset as origins have it; returns
+    without a look into the file. narrow: called with that task, the open file and an offset as in origins; returns
     the task of a part that holds the record there.
     """
 
@@ -82,8 +82,8 @@ class Reader:
     title: what people call a file of it, "a Parquet file" (default: from the name). endings: of names of files, before
     those of compression. refused: (ending, why) of files that are taken for it, and are not. magic: how a decompressed
     file begins. compressed: whether compressed files are taken.
-    split: how a file is cut into parts (default: not). in_pieces: whether it is read where an index says, so that there
-    is no checksum of all of it. enters: whether the reader may begin in the middle of a file, at the offset of a
+    split: how a file is cut into parts (default: not). in_pieces: whether it is read where an index says, so there
+    is not a checksum of all of it. enters: whether the reader may begin in the middle of a file, at the offset of a
     record. named_fields: whether a record has fields with names, which lanes need that read more than a text.
     keeps_origins: whether records have the origins of an earlier run instead of their own. text_share: bytes of text in
     a decompressed byte, about, for estimates of a run's disk.
@@ -93,7 +93,9 @@ class Reader:
     ones of the stage `read`. libraries: distributions whose version decides the result. check: called as check(task)
     before a run; returns a line about what would be misread, "" for nothing. explain: called as explain(task, source)
     where the first records hold no document; returns a line about why, "" where it does not know. NO_DOCUMENT in it
-    stands for what was found instead (explain.py).
+    stands for what was found instead (explain.py). names: called as names(task, source, limits); returns the names of
+    the fields of the first records, in order, none where they cannot be read. Without it the text is never looked for
+    under a name other than `text_field`.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Reader:
     libraries: tuple[str, ...] = ()
     check: Callable[[ReadTask], str] | None = None
     explain: Callable[[ReadTask, ByteSource], str] | None = None
+    names: Callable[[ReadTask, ByteSource, LimitParams], Iterable[str]] | None = None
     module: str = field(default="", compare=False)  # "module:NAME" of a user's own
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import refinery.transforms.read.formats as formats
 from refinery.transforms.core.stage import Reason
+from refinery.transforms.core.wording import meant
 from refinery.transforms.read.reader import COMPRESSIONS, Reader, ends_with
 
 REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:NAME
@@ -49,12 +50,15 @@ def is_own(form: str) -> bool:
 def find_reader(form: str) -> Reader:
     """The reader of a format: a name of ours, or "module:NAME", which is imported.
 
-    Raises ValueError, one line, for a name that there is not, a module that cannot be imported, and what is no Reader.
+    Raises ValueError, one line, for a name that there is not, a module that cannot be imported, and what is not a
+    Reader.
     """
     if form in readers():
         return readers()[form]
     if not is_own(form):
-        raise ValueError(f"format: {form!r} given, one of {', '.join(readers())} or module:NAME is allowed")
+        raise ValueError(
+            f"format: {form!r} given, one of {', '.join(readers())} or module:NAME is allowed{meant(form, readers())}"
+        )
     module, _, name = form.partition(":")
     try:
         declared = getattr(importlib.import_module(module), name, None)

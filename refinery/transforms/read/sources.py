@@ -42,13 +42,13 @@ class InputChanged(OSError):
 
 
 class NoReader(OSError):
-    """The reader of a format is not there, where a file of it is to be read: that is no damage of the file."""
+    """The reader of a format is missing where a file of it is to be read. The file itself is not damaged."""
 
 
 def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
     """Every record of a task, in the file's order, as a document, a reason to skip it, or damage.
 
-    Pure but for reading the file; the same bytes give the same records. Raises InputChanged where the file has gone
+    Pure except for reading the file; the same bytes give the same records. Raises InputChanged where the file has gone
     since it was planned, where its size is another one, or, of a local one, its time of change, then and when it has
     been read, or the CRC-32C of what was read is not the planned one; NoReader where its reader cannot be imported;
     OSError when the storage fails otherwise.
@@ -101,7 +101,7 @@ def input_changed(task: ReadTask, what: str) -> InputChanged:
 
 
 def write_tasks(location: str, tasks: Sequence[ReadTask]) -> TaskList:
-    """Publish the tasks in that work location. Large ones come first, so that they spread over the workers."""
+    """Publish the tasks in that work location. Large ones come first, so they spread over the workers."""
     by_size = sorted(tasks, key=lambda task: (-task.size // task.parts, task.path, task.part))
     return write_task_list(location, "clean", [task.to_json() for task in by_size])
 
@@ -122,15 +122,15 @@ READ: Stage[Params] = Stage(
         *reader_reasons(),
         Reason(
             "too-large",
-            "over `limits.max_record_bytes`, or `limits.max_decompressed_bytes` on the way there",
+            "over `limits.max_record_bytes`, or `limits.max_decompressed_bytes` during decompression",
             "raise the limit if the records are real texts",
         ),
         Reason(
             "meta-too-large",
-            "address and meta fields over `limits.max_meta_bytes`",
-            "name fewer `meta_fields`, or raise it",
+            "address and meta fields together exceed `limits.max_meta_bytes`",
+            "name fewer `meta_fields`, or raise the limit",
         ),
-        Reason("empty", "no text, or white space only", "many: check `text_field`"),
+        Reason("empty", "no text, or only white space", "if there are many, check `text_field`"),
         Reason(NOT_SAMPLED, "left out by `sample`; never in `rejects/`"),
     ),
 )

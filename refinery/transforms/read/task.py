@@ -48,8 +48,8 @@ class ReadTask:
     changed: when a local file was last written to, in nanoseconds; 0 if that is not known. crc32c: of all of the file,
     in hexadecimal, where that was known before it is read. poison: worker processes died while they read it; it is one
     dead letter, and not opened. moved: where the file is now, if it is no longer at `path`, under which its records are
-    known. options: those of a reader that has parameters of its own: an instance of their class in the reader's hands,
-    plain data on the way there.
+    known. options: parameters of a reader that declares its own; an instance of their class inside the reader, plain
+    data on the way there.
     """
 
     path: str

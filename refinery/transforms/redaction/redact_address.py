@@ -46,7 +46,7 @@ def _redact(url: str) -> str:
         return url
     url = USER.sub(rf"\1{REDACTED}@", url)
     url = PARAMETER.sub(_parameter, url)
-    user, at, rest = url.partition(f"{REDACTED}@")  # which is no e-mail address: the host stays
+    user, at, rest = url.partition(f"{REDACTED}@")  # which is not an e-mail address: the host stays
     url = EMAIL.sub(REDACTED, url) if not at or "/" in user.rstrip("/") else user + at + EMAIL.sub(REDACTED, rest)
     data = url.encode()
     for start, end, _rule in reversed(find(data, NOTHING_OFF)):

@@ -18,6 +18,6 @@ AI_AGENTS = (
     "Timpibot",                             # Timpi
 )
 # fmt: on
-"""Those that gather text for training alone, or also. Left out are agents that fetch a page because somebody asked
-for it (ChatGPT-User, Claude-User, Perplexity-User), those that index for search alone (OAI-SearchBot,
+"""Those that gather text only or partly for training. Left out are agents that fetch a page because somebody asked
+for it (ChatGPT-User, Claude-User, Perplexity-User), those that index only for search (OAI-SearchBot,
 Claude-SearchBot), and collectors of images."""

@@ -43,7 +43,7 @@ BATCH = 1 << 16  # rows held before they are written
 PER_BUCKET = 64  # keys
 RECENT = 1 << 16  # hashes of texts that are known to be written
 BUFFER = 1 << 16  # bytes that each temporary file holds back
-CODES = 3  # of `says` that are no text
+CODES = 3  # of `says` that are not text
 
 ROW = np.dtype([("key", "<u8"), ("says", "<u8"), ("order", "<u4"), ("day", "<u2"), ("kind", "u1")])
 

@@ -11,7 +11,7 @@ from refinery.transforms.core.resources import read_list_file
 
 
 class HostList:
-    """8 bytes a host, so that lists of millions fit a worker. Two hosts share a hash with odds of 2^-64."""
+    """8 bytes a host, so lists of millions fit a worker. Two hosts share a hash with odds of 2^-64."""
 
     def __init__(self, entries: Iterable[str]) -> None:
         """entries: as in a file: "example.com", "*.example.com", ".example.com" and "http://example.com/" all mean the

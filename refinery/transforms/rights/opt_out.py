@@ -1,6 +1,6 @@
 """Documents whose hosts or pages refuse to have models trained on them, as of a date.
 
-In phase 3, though it needs an address alone: opt-outs change every week, and with `--reuse` a new list then costs
+In phase 3, though it needs only an address: opt-outs change every week, and with `--reuse` a new list then costs
 phase 3, no extraction and no deduplication. A document that stood for copies on other hosts takes them with it: a text
 that somebody refused does not come back from where it was copied to. docs/rights.md has what that costs.
 """
@@ -50,24 +50,26 @@ class OptOutParams(Params):
     """Whose refusals are followed, and as of when."""
 
     tables: tuple[str, ...] = ()
-    """files of `refinery opt-outs`: what robots.txt, ai.txt, tdmrep.json and host lists said on which day; local,
-    `gs://`, `s3://` or `https://`; where several know a host's file, the newest counts, of lists of hosts every one"""
+    """files of `refinery opt-outs`, which record what robots.txt, ai.txt, tdmrep.json and host lists said on which
+    day; local, `gs://`, `s3://` or `https://`; if several have a host's file, the newest counts; every list of hosts
+    counts"""
     host_lists: tuple[str, ...] = ()
     """files, one host or domain a line, `#` starts a comment, gzip by suffix, local, `gs://` or `s3://`; an entry
-    covers the host itself and all below it; 8 bytes a host in every worker process, longer lists belong into a table"""
+    covers the host itself and all below it; costs 8 bytes a host in every worker process, so put long lists into a
+    table"""
     hosts: tuple[str, ...] = ()
     """the same as in `host_lists`, inline"""
     as_of: str | None = None
-    """a date like 2026-11-23: of what a host said the newest until then counts; null: the newest of all"""
+    """a date such as 2026-11-23; the newest statement of a host up to that day counts; null: the newest of all"""
     agents: tuple[str, ...] = AI_AGENTS
-    """user agents of robots.txt and ai.txt: a page that one of them may not fetch is refused"""
+    """user agents of robots.txt and ai.txt; a page is dropped if one of them may not fetch it"""
     every_agent: bool = True
-    """whether rules for `*` hold for an agent that has none of its own, as RFC 9309 has it; off: only who names one of
-    `agents` refuses, or says so to all in a signal about training"""
+    """whether rules for `*` hold for an agent without its own, as RFC 9309 defines; off: a host refuses only if it
+    names one of `agents`, or addresses all agents in a signal about training"""
     unreachable: Literal["drop", "keep"] = "drop"
-    """pages of hosts whose robots.txt could not be fetched until then, not once: RFC 9309 forbids them"""
+    """pages of hosts whose robots.txt could never be fetched up to that day; RFC 9309 forbids them"""
     ignore: tuple[Literal["host-list", "robots.txt", "ai.txt", "tdmrep.json", "page"], ...] = ()
-    """what is not followed"""
+    """which statements are ignored"""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -224,7 +226,7 @@ AS_OF = Note(
 OPT_OUT: Stage[OptOutParams] = Stage(
     name="opt-out",
     version=2,
-    summary="Drop documents whose hosts or pages refuse to have models trained on them, as of a date.",
+    summary="Drop documents whose hosts or pages have opted out of model training, as of a date.",
     params=OptOutParams,
     judge=judge_opt_out,
     prepare=OptOuts,

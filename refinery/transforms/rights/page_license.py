@@ -1,6 +1,6 @@
 """The rule about licences of pages: which ones are kept, by what `extract` noted of them.
 
-In phase 3, so that another rule needs no new extraction. The note is there whether this stage is on or not.
+In phase 3, so another rule needs no new extraction. The note is there whether this stage is on or not.
 """
 
 import re
@@ -31,13 +31,13 @@ class PageLicenseParams(Params):
     CC-BY-4.0 and CC-BY-3.0-DE, not for CC-BY-NC-4.0."""
 
     allow: tuple[str, ...] = ()
-    """identifiers of SPDX, or classes, that are kept; of a page with several, each has to be allowed; empty: all but
+    """SPDX identifiers or classes to keep; if a page has several, each must be allowed; empty: all except
     `deny`"""
     deny: tuple[str, ...] = ()
-    """identifiers or classes that are dropped, also where `allow` has them"""
+    """identifiers or classes to drop, even if `allow` names them"""
     classes: str = ""
-    """a CSV or TSV file, local, `gs://` or `s3://`, that puts licences into classes: a header `license,class`, a line
-    an identifier; `allow` and `deny` may name the classes, and the column `license_class` has them"""
+    """a CSV or TSV file, local, `gs://` or `s3://`, that assigns licences to classes: a header `license,class`, then
+    one identifier a line; `allow` and `deny` may name the classes, and the column `license_class` holds them"""
     undeclared: Literal["keep", "drop"] = "keep"
     """pages that declare no licence, and sources that hold no pages"""
 
@@ -130,7 +130,7 @@ def asked_notes(params: PageLicenseParams) -> tuple[Note, ...]:
 PAGE_LICENSE: Stage[PageLicenseParams] = Stage(
     name="page-license",
     version=1,
-    summary="Keep pages by the licence that they declare for themselves, such as those of Creative Commons.",
+    summary="Keep pages by the licence that they declare, such as a Creative Commons licence.",
     params=PageLicenseParams,
     judge=judge_page_license,
     prepare=prepare_rule,

@@ -104,7 +104,7 @@ class Rule(NamedTuple):
 def decide(rules: Iterable[Rule], path: str, tie_allows: bool = True) -> Rule | None:
     """The rule that decides about `path`: of those that fit it the one with the longest pattern; None for none.
 
-    tie_allows: whether of equally long ones that which allows wins, as RFC 9309 has it.
+    tie_allows: whether of equally long ones the one that allows wins, as RFC 9309 defines.
     """
     best: Rule | None = None
     for rule in rules:

@@ -114,7 +114,7 @@ class AgentRules:
         """The rule by which one of `agents` (in small letters) may not use `path`, as "gptbot disallow: /x"; "" for
         none.
 
-        every: whether an agent without a group of its own has that of all, as RFC 9309 has it; signals of that group
+        every: whether an agent without a group of its own has that of all, as RFC 9309 defines; signals of that group
         are addressed to all who train and always count. is_page: whether rules for names that end in .html are about
         the page, whatever its address ends in (ai.txt).
         """

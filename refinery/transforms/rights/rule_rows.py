@@ -3,7 +3,7 @@
 A row is a record of JSONL, Parquet, CSV or TSV with the fields `host` (a host or an address on it), `kind` (left out
 where the address names the file), `fetched_at` (a date or time in ISO 8601, or of 14 digits), `status` (of HTTP; 0 or
 none without a body: nothing answered) and `body`; or a response in a WARC file, such as Common Crawl's `robotstxt`. Who
-writes rows can write anything: what is no row is counted by what is wrong with it.
+writes rows can write anything: what is not a row is counted by what is wrong with it.
 """
 
 import re
@@ -29,7 +29,7 @@ KINDS = ("host-list", "robots.txt", "ai.txt", "tdmrep.json")  # by their number 
 HOST_LIST, ROBOTS, AI_TXT, TDM_FILE = range(len(KINDS))
 PATHS = {"/robots.txt": ROBOTS, "/ai.txt": AI_TXT, "/.well-known/ai.txt": AI_TXT, "/.well-known/tdmrep.json": TDM_FILE}
 
-NOTHING, UNREACHABLE, LISTED = range(3)  # what a row says, where it is no short form
+NOTHING, UNREACHABLE, LISTED = range(3)  # what a row says, where it is not a short form
 EPOCH = date(1970, 1, 1)
 LAST_DAY = (1 << 16) - 1  # 2149-06-06
 LIMITS = LimitParams(max_meta_bytes=64_000_000)
@@ -169,7 +169,7 @@ def kind_of_address(url: str) -> int | None:
 
 
 def short_form(kind: int, body: bytes) -> str | None:
-    """What a file says, as its module has it; None for what is no such file."""
+    """What a file says, in its module's form; None for other files."""
     return tdm_file.short_form(body) if kind == TDM_FILE else robots.short_form(body)
 
 

@@ -68,7 +68,7 @@ class DamagedTable(FailClosed):
 
 def read_header(path: Path) -> dict[str, Any]:
     """The header of a table. Raises ValueError for a file that is none, or not whole."""
-    refused = f"{path}: is no table of opt-outs, or not whole; `refinery opt-outs` makes one"
+    refused = f"{path}: is not a complete table of opt-outs; `refinery opt-outs` makes one"
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise ValueError(refused)
@@ -90,7 +90,7 @@ def read_header(path: Path) -> dict[str, Any]:
         raise ValueError(refused) from error
     if version not in READABLE:
         known = " and ".join(map(str, READABLE))
-        raise ValueError(f"{path}: a table of version {str(version)[:20]}, {known} are read; make it anew")
+        raise ValueError(f"{path}: a table of version {str(version)[:20]}, {known} are read; make the table again")
     return dict(header)
 
 
@@ -102,7 +102,7 @@ def header_checksum(data: bytes) -> bytes:
 def check_table(path: Path) -> None:
     """Read all of a table and compare it with its checksums, of version 1 with the digest in its header.
 
-    Raises ValueError where they differ, or for what is no table. Cost: some 800 MB/s, of version 1 400 MB/s.
+    Raises ValueError where they differ, or for what is not a table. Cost: some 800 MB/s, of version 1 400 MB/s.
     """
     table = RuleTable(path)
     if table.sums is not None:
@@ -121,7 +121,7 @@ def check_table(path: Path) -> None:
 
 def damage(path: Path) -> str:
     """The message about a table that is damaged."""
-    return f"{path}: is damaged, its bytes do not have their checksum; copy it again, or make the table anew"
+    return f"{path}: is damaged, its bytes do not have their checksum; copy it again, or make the table again"
 
 
 class RuleTable:

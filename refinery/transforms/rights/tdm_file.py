@@ -15,7 +15,7 @@ from refinery.transforms.extract.page_rights.page_notes import reservation_of
 from refinery.transforms.read.formats.jsonl import parse_json
 from refinery.transforms.rights.path_patterns import Rule, decide, parse_pattern, pattern_text
 
-MAX_BYTES = 500 << 10  # as of robots.txt: a file that is longer is refused, since half of it is no JSON
+MAX_BYTES = 500 << 10  # as of robots.txt: a file that is longer is refused, since half of it is not JSON
 
 
 def short_form(body: bytes) -> str | None:

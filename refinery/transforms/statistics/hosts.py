@@ -161,7 +161,7 @@ class HostCounts:
 
 
 def document_hash(origin: str) -> int:
-    """A uniform 64-bit integer, the same at every point, so that samples of the same documents are compared."""
+    """A uniform 64-bit integer, the same at every point, so samples of the same documents are compared."""
     return int.from_bytes(
         blake2b(origin.encode("utf-8", "surrogatepass"), digest_size=8, person=b"host").digest(), "big"
     )

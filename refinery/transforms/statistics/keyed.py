@@ -41,7 +41,7 @@ class Keyed(Generic[T]):
             self.add_rest(self.sums.pop(key))
 
     def add_rest(self, value: T) -> None:
-        """Add to the sum of keys that are not told apart."""
+        """Add to the sum of keys that are not counted one by one."""
         if self.rest is None:
             self.rest = self.zero()
         self.add(self.rest, value)

@@ -36,7 +36,7 @@ def compare(tables: Iterable[Table]) -> Likeness:
 
 
 def pool(rows: Table) -> list[list[int]]:
-    """The rows as lists by value, in which rare values are taken together, so that at least LEAST_EXPECTED documents
+    """The rows as lists by value, in which rare values are taken together, so at least LEAST_EXPECTED documents
     are expected in each cell; without columns where that cannot be."""
     totals: dict[str, int] = {}
     for row in rows:

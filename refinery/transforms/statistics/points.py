@@ -1,4 +1,4 @@
-"""Where in the funnel documents are measured: derived from a lane's stages, so that no lane has to say it."""
+"""Where in the funnel documents are measured: derived from a lane's stages, so no lane has to say it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from refinery.transforms.core.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """name: in statistics.json. phase: the one that measures it. text: whether there are texts, else there are tokens.
+    """name: in statistics.json. phase: the one that measures it. text: whether documents are texts, not tokens.
     hosts: whether hosts of addresses are counted. artefacts: whether texts are looked through for them."""
 
     name: str

@@ -1,7 +1,7 @@
 """What is added up of the documents at one point: totals, categories, distributions, hosts, artefacts.
 
 Everything is a sum, a minimum, a maximum or a choice by hash, of integers or of single numbers: two tallies merge in
-any order to the same one, so that bundles, workers, waves and retries leave no trace.
+any order to the same one, so bundles, workers, waves and retries leave no trace.
 """
 
 import base64
@@ -158,7 +158,7 @@ class Tally:
 
     def pack(self) -> str:
         """As text, for reports: base64 of compressed JSON; `unpack` is the inverse. A few KB; about 1 MB with as
-        many hosts, values and shards as are told apart."""
+        many hosts, values and shards as are counted one by one."""
         plain = {
             "total": self.total,
             "categories": {name: keyed.plain() for name, keyed in sorted(self.categories.items())},
@@ -192,7 +192,7 @@ def unpack(packed: str) -> Tally:
     try:
         data = inflate.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
     except zlib.error as error:
-        raise ValueError(f"statistics: no tally ({error})") from None
+        raise ValueError(f"statistics: not a tally ({error})") from None
     if inflate.unconsumed_tail:
         raise ValueError(f"statistics: more than {MAX_UNPACKED} bytes found")
     plain = orjson.loads(data)

@@ -32,7 +32,7 @@ def character_engine(
 ) -> pieces.Encoder | None:
     """The kernel for a parsed tokenizer.json, or None where it must not run; not yet compared with the reference.
 
-    table: its merges. kept: the added tokens that are text, but for runs of U+2581, which merges lead to. Cost: 0.1 s
+    table: its merges. kept: the added tokens that are text, except runs of U+2581, which merges lead to. Cost: 0.1 s
     for 32,000 tokens.
     """
     model, steps = spec["model"], normalizer_steps(spec.get("normalizer") or None)

@@ -1,6 +1,6 @@
 """Where a text may be cut, as a note of its document: what the code lane writes and the encoder reads.
 
-The note is of one text. A hash of it travels beside the note, so that borders of a text that a later stage has changed
+The note is of one text. A hash of it travels beside the note, so borders of a text that a later stage has changed
 are never taken for those of the new one.
 """
 

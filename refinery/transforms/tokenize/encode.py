@@ -34,7 +34,7 @@ class TokenizerParams(Params):
     """name of the token that begins every document; `auto` is the model's own (SentencePiece's bos_id; in a
     tokenizer.json the first well-known name among its added tokens); null is none"""
     eos: Annotated[str, Field(min_length=1)] | None = AUTO
-    """name of the token that ends every document, likewise"""
+    """name of the token that ends every document; `auto` likewise"""
 
 
 class TokenizerInfo(NamedTuple):
@@ -91,7 +91,9 @@ def _boundary(tokenizer: Tokenizer, key: str, name: str | None, own: int | None)
     found = own if name == AUTO else tokenizer.token_id(name)
     if found is None:
         what = (
-            "auto given, but the tokenizer names none" if name == AUTO else f"{name!r} given, which is no token of it"
+            "auto given, but the tokenizer names none"
+            if name == AUTO
+            else f"{name!r} given, which is not a token of it"
         )
         raise ValueError(f"{key}: {what}; a token's name or null is allowed")
     return found
@@ -154,8 +156,8 @@ ENCODE = Stage(
     reasons=(
         Reason(
             "no-tokens",
-            "the tokenizer makes nothing of the text",
-            "nothing, if rare; else the tokenizer's normalizer removes too much",
+            "the tokenizer gives no token for the text",
+            "nothing if rare; otherwise the tokenizer's normalizer removes too much",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""The coder of EncodedDocument, so that no runner falls back to pickle: importing this registers it."""
+"""The coder of EncodedDocument, so no runner falls back to pickle: importing this registers it."""
 
 from dataclasses import fields
 from typing import Any

@@ -47,5 +47,5 @@ def load_tokenizer_bytes(data: bytes, path: str) -> Tokenizer:
         if name.endswith(".model"):
             return SentencePieceTokenizer(data)
     except ValueError as error:
-        raise ValueError(f"path: {path!r} given, which is no usable tokenizer ({error})") from None
+        raise ValueError(f"path: {path!r} given, which is not a usable tokenizer ({error})") from None
     raise ValueError(f"path: {path!r} given, a tokenizer.json, a SentencePiece .model or a .tiktoken file is allowed")

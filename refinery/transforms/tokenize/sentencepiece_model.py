@@ -37,8 +37,8 @@ class SentencePieceTokenizer:
     whitespace alone are turned into control symbols before loading. Never lossless: the model writes a space as U+2581,
     so a text that holds U+2581 comes back with a space, and most models normalise more than that.
 
-    data: the .model file. Raises ValueError for bytes that are no model. Cost: about 100 MB/s of English prose, on the
-    library 5 (BPE) or 18 (unigram); 0.1 s to make for 32,000 pieces; memory about 30 MB more on the fast engine.
+    data: the .model file. Raises ValueError for bytes that are not a model. Cost: about 100 MB/s of English prose,
+    on the library 5 (BPE) or 18 (unigram); 0.1 s to make for 32,000 pieces; memory about 30 MB more on the fast engine.
     """
 
     engine = "sentencepiece"
@@ -49,10 +49,10 @@ class SentencePieceTokenizer:
             closed = close_user_defined(data)
             self._model = sentencepiece.SentencePieceProcessor(model_proto=closed)
         except (RuntimeError, IndexError, UnicodeDecodeError) as error:  # the last: for what the library would say
-            raise ValueError(f"no SentencePiece model: {type(error).__name__}") from None
+            raise ValueError(f"not a SentencePiece model: {type(error).__name__}") from None
         self.vocab_size = int(self._model.vocab_size())
         if not self.vocab_size:
-            raise ValueError("no SentencePiece model: it has no pieces")
+            raise ValueError("not a SentencePiece model: it has no pieces")
         self._fast = self._proved(engine(read_model(closed)))
 
     def _proved(self, fast: pieces.Encoder | None) -> pieces.Encoder | None:

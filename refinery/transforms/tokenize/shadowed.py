@@ -3,7 +3,7 @@
 `add_tokens(["ä"])` gives no new id where the vocabulary has that name: the added token is that entry. In byte-level BPE
 "ä" is how byte E4 is spelt, which every second Chinese character has. Such an entry stays what the model learned: text
 leads to it as it does in Hugging Face's library without the added token. A special token may not be one: text could not
-be told from it.
+be distinguished from it.
 """
 
 import operator
@@ -37,7 +37,7 @@ def learned(spec: Mapping[str, Any]) -> frozenset[str]:
         byte = byte_alphabet().index(shadowing[0])
         raise ValueError(
             f"the special token {shadowing[0]!r} is how byte {byte:02X} is spelt in a byte-level vocabulary, so text "
-            "cannot be told from it; give it another name"
+            "cannot be distinguished from it; give it another name"
         )
     suffix, prefix = model.get("end_of_word_suffix") or "", model.get("continuing_subword_prefix") or ""
     signs = {name for name in ordinary if len(name.removesuffix(suffix).removeprefix(prefix)) == 1}
@@ -47,8 +47,8 @@ def learned(spec: Mapping[str, Any]) -> frozenset[str]:
     merged = longer & _results(model["merges"], prefix) if longer else set()
     if clashing := sorted(merged & words):
         raise ValueError(
-            f"merges lead to the special token {clashing[0]!r}, which is spelt like a word, so text cannot be told "
-            "from it; give it another name"
+            f"merges lead to the special token {clashing[0]!r}, which is spelt like a word, so text cannot be "
+            "distinguished from it; give it another name"
         )
     return frozenset(signs | merged | ((ordinary | special) & bytes_))
 

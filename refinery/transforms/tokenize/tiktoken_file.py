@@ -47,7 +47,7 @@ def tokenizer_json(data: bytes, path: str) -> dict[str, Any]:
     token's own rank comes, its bytes are always in the same two parts, whatever surrounds them, so one pair for each
     token is enough; a file in which that does not hold is refused.
 
-    Raises ValueError for bytes that are no rank file, for a name that is not in `ENCODINGS`, and for ranks that no
+    Raises ValueError for bytes that are not a rank file, for a name that is not in `ENCODINGS`, and for ranks that no
     merges give. Cost: 2 s for 200,000 tokens.
     """
     name = path.rpartition("/")[2].removesuffix(".tiktoken")
@@ -90,17 +90,17 @@ def tokenizer_json(data: bytes, path: str) -> dict[str, Any]:
 
 
 def read_ranks(data: bytes) -> dict[bytes, int]:
-    """Token -> rank, by rank. Raises ValueError for bytes that are no rank file over all single bytes."""
+    """Token -> rank, by rank. Raises ValueError for bytes that are not a rank file over all single bytes."""
     decode = functools.partial(binascii.a2b_base64, strict_mode=True)
     try:
         lines = [(decode(token), int(rank)) for token, rank in map(bytes.split, filter(None, data.splitlines()))]
     except (ValueError, binascii.Error):
-        raise ValueError("no tiktoken file: a line is not a token in base64 and its rank") from None
+        raise ValueError("not a tiktoken file: a line is not a token in base64 and its rank") from None
     found = dict(lines)
     if not all(bytes([byte]) in found for byte in range(256)):
-        raise ValueError("no tiktoken file: not all 256 bytes are tokens")
+        raise ValueError("not a tiktoken file: not all 256 bytes are tokens")
     if len(set(found.values())) != len(found) or min(found.values()) < 0:
-        raise ValueError("no tiktoken file: two tokens have one rank")
+        raise ValueError("not a tiktoken file: two tokens have one rank")
     return dict(sorted(found.items(), key=operator.itemgetter(1)))
 
 

@@ -75,7 +75,7 @@ def _chunks(columns: bytes) -> tuple[tuple[int, ...], npt.NDArray[np.int32], mem
 
 
 def chunk_borders(columns: bytes) -> list[int]:
-    """The tokens, counted with BOS, that chunks begin with, but for the first; ascending."""
+    """The tokens, counted with BOS, that chunks begin with, except the first; ascending."""
     (head, _, width_size, gap_size, _), table, rest = _chunks(columns)
     count = len(rest) // (width_size + gap_size)
     return [head + first for first in np.unique(table[:, 0]).tolist() if 0 < first < count]  # others have no token

@@ -45,7 +45,7 @@ class HuggingFaceTokenizer:
         self._library = build(spec)
         self._names: dict[str, int] = self._library.get_vocab(with_added_tokens=True)
         if not self._names:
-            raise ValueError("no tokenizer.json: the vocabulary is empty")
+            raise ValueError("not a tokenizer.json: the vocabulary is empty")
         self.vocab_size = max(self._names.values()) + 1
         added = spec.get("added_tokens") or []
         kept = text_tokens(spec)
@@ -156,9 +156,11 @@ def parse(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {type(error).__name__}") from None
     if isinstance(spec, dict) and "config" in spec and isinstance(spec.get("vocab"), list):
-        raise ValueError("a tekken.json of mistral-common, which is not read: give the tokenizer.json of that model")
+        raise ValueError("a tekken.json of mistral-common, which cannot be read; give the tokenizer.json of that model")
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), dict):
-        raise ValueError("no tokenizer.json: it has no model")
+        if isinstance(spec, dict) and spec and all(isinstance(id_, int) for id_ in spec.values()):
+            raise ValueError("this is only a vocabulary, as in vocab.json; name the tokenizer.json beside it")
+        raise ValueError("not a tokenizer.json: it has no model")
     return spec
 
 
@@ -235,7 +237,7 @@ def build(spec: Mapping[str, Any]) -> Library:
     """The library's tokenizer for a parsed file. Raises ValueError where the library refuses or panics."""
     try:
         return Library.from_str(json.dumps(spec))
-    except BaseException as error:  # noqa: BLE001 - a panic of the library is no Exception
+    except BaseException as error:  # noqa: BLE001 - a panic of the library is not an Exception
         raise as_value_error(error) from None
 
 
@@ -326,5 +328,5 @@ def as_value_error(error: BaseException) -> BaseException:
 def _encoding(library: Library, text: str) -> Encoding:
     try:
         return library.encode(text, add_special_tokens=False)
-    except BaseException as error:  # noqa: BLE001 - a panic of the library is no Exception
+    except BaseException as error:  # noqa: BLE001 - a panic of the library is not an Exception
         raise as_value_error(error) from None

@@ -30,7 +30,7 @@ def read_group(line: bytes, cuts: Sequence[Cuts]) -> Iterator[Document]:
 
 @dataclass
 class ReadKeptDocuments(beam.PTransform):
-    """Read the kept documents of every part, spread over the workers by row group, so that a few parts still keep many
+    """Read the kept documents of every part, spread over the workers by row group, so a few parts still keep many
     workers busy. pairs: of `write_pairs`; workers list the row groups, of which 100 TB of crawl has millions.
     cuts: what passes that are on cut, noted in each document.
     """

@@ -89,7 +89,7 @@ def new_compressor() -> zstandard.ZstdCompressor:
 
 
 def read_batches(batches: Iterable[bytes]) -> Iterator[pa.Table]:
-    """The documents of packed batches as tables of BATCH_SCHEMA, at least one. Raises ValueError for bytes that are no
+    """The documents of packed batches as tables of BATCH_SCHEMA, at least one. Raises ValueError for bytes that are not
     batch.
 
     A table holds many batches: columns in as many pieces as there were batches cost far more than the documents.
@@ -115,7 +115,7 @@ def unpacked(batch: bytes, decompressor: zstandard.ZstdDecompressor) -> bytes:
     try:
         return decompressor.decompress(batch)
     except zstandard.ZstdError as error:
-        raise ValueError(f"a batch of {len(batch)} bytes that is none of documents: {error}") from error
+        raise ValueError(f"a batch of {len(batch)} bytes that is not a batch of documents: {error}") from error
 
 
 def _table(batches: list[bytes]) -> pa.Table:

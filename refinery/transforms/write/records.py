@@ -1,6 +1,6 @@
 """Publish many rejects or dead letters: rows that the jobs of a run left in parts, as files of a range of origins each.
 
-A row's file is a hash of its origin, and rows are sorted, so that the bytes depend neither on how rows were spread over
+A row's file is a hash of its origin, and rows are sorted, so the bytes depend neither on how rows were spread over
 parts nor on workers and bundles.
 
 No `from __future__ import annotations` here: Beam reads these hints.
@@ -31,7 +31,7 @@ from refinery.transforms.write.table_batches import BatchByFile, gather, publish
 KIND = "published-records"  # of side-output records, and the report's key
 ROW_GROUP = 1 << 20  # rows: pyarrow's default
 MOST_ROWS = 1_000_000  # in one file
-FILE_BYTES = 256_000_000  # of the rows of one file, so that a worker sorts it within about three times that
+FILE_BYTES = 256_000_000  # of the rows of one file, so a worker sorts it within about three times that
 ROW_BYTES = 256  # of a row without its excerpt: names, an address, an origin
 REJECTS, DEAD = (RECORD_SCHEMAS[kind][0] for kind in ("reject", "dead"))
 FOLDERS: dict[str, pa.Schema] = dict(RECORD_SCHEMAS.values())
@@ -101,8 +101,8 @@ class _BatchRecords(BatchByFile):
         yield from self.hold(table, record_files(table["origin"].to_pylist(), self.files))
 
 
-def _publish(file: int, batches: Iterable[bytes], folder: str, location: str) -> bytes:
-    return side_output_record(KIND, **publish_file(folder, file, gather(batches), location))
+def _publish(file: int, batches: Iterable[bytes], folder: str, location: str) -> Iterator[bytes]:
+    yield side_output_record(KIND, **publish_file(folder, file, gather(batches), location))
 
 
 @dataclass

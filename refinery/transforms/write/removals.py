@@ -1,13 +1,13 @@
 """Publish what deduplication removed: a row per removed document, with the id of the document kept instead.
 
-Each of N files holds a range of ids, sorted, so that the bytes depend neither on how documents were spread over parts
+Each of N files holds a range of ids, sorted, so the bytes depend neither on how documents were spread over parts
 nor on workers and bundles. Texts are not read: Parquet reads single columns.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -22,10 +22,13 @@ from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.exchange.records import side_output_record
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.part_errors import naming
+from refinery.transforms.statistics.dropped import Dropped, Example, Least, Value, dropped_hash
 from refinery.transforms.write.kept_documents import PartPair, parse_pair
 from refinery.transforms.write.table_batches import BatchByFile, gather, publish_tables, write_files
 
 ROWS_PER_FILE = 1_000_000
+
+RemovingStages = Mapping[str, tuple[str, float | None]]
 
 DOCUMENT_COLUMNS = [name for name in REMOVALS_SCHEMA.names if name in names_of(DOCUMENTS)]
 VERDICT_COLUMNS = ["removed", *(name for name in REMOVALS_SCHEMA.names if name not in DOCUMENT_COLUMNS)]
@@ -93,11 +96,37 @@ def publish_rows(name: str, tables: Iterable[pa.Table], location: str) -> dict[s
     return {"rows": rows, **published}
 
 
-def publish_removals(file: int, batches: Iterable[bytes], location: str, files: int) -> bytes:
-    """Sort, write and publish one file; returns its "removals" side-output record. Memory: see GROUP_BYTES, however
-    many rows it has; beyond that they are sorted on disk.
+def publish_removals(
+    file: int, batches: Iterable[bytes], location: str, files: int, stages: RemovingStages
+) -> Iterator[bytes]:
+    """Sort, write and publish one file; yields its "removals" side-output record, and one of `examples_of` its rows.
+    Memory: see GROUP_BYTES, however many rows it has; beyond that they are sorted on disk.
     """
-    return side_output_record("removals", **publish_rows(removals_name(file, files), gather(batches), location))
+    dropped = Dropped()
+    tables = examples_of(gather(batches), stages, dropped) if stages else gather(batches)
+    yield side_output_record("removals", **publish_rows(removals_name(file, files), tables, location))
+    if dropped.examples:
+        yield dropped.record()
+
+
+def examples_of(tables: Iterable[pa.Table], stages: RemovingStages, dropped: Dropped) -> Iterator[pa.Table]:
+    """The tables as they are; `dropped` gets the examples of each reason, with the document kept instead and how alike
+    they are."""
+    least: dict[str, Least] = {}
+    for table in tables:
+        columns = (table[name].to_pylist() for name in ("id", "reason", "source", "origin"))
+        for place, (id_, reason, source, origin) in enumerate(zip(*columns, strict=True)):
+            stage, threshold = stages[reason]
+            number = dropped_hash(stage, reason, source, origin, id_)
+            if not least.setdefault(reason, Least()).takes(number):
+                continue
+            values: list[Value] = [("kept instead", table["kept_id"][place].as_py().hex(), None)]
+            similarity = table["similarity"][place].as_py()
+            if threshold is not None or similarity < 1:
+                values.append(("similarity", round(similarity, 4), threshold))
+            url = table["url"][place].as_py()
+            dropped.put(stage, reason, number, Example.of(source, url, origin, 0, "", values))
+        yield table
 
 
 @dataclass
@@ -105,12 +134,14 @@ class WriteRemovals(beam.PTransform):
     """Write the removed documents of all parts to LOCATION/removals/. A retried bundle writes the same bytes.
 
     pairs: as for `ReadKeptDocuments`. files: `count_files` of the documents that deduplication removed; 0 reads and
-    writes nothing. All copies of a text are in one file, even ten million: a reader finds an id in one place.
+    writes nothing. All copies of a text are in one file, even ten million: a reader finds an id in one place. stages:
+    reason -> the stage that removes for it, and its threshold; without them no examples are recorded.
     """
 
     pairs: TaskList
     files: int
     location: str
+    stages: RemovingStages = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__init__("write-removals")
@@ -119,5 +150,5 @@ class WriteRemovals(beam.PTransform):
         if not self.files:
             nothing: beam.PCollection = begin | "nothing" >> beam.Create([], reshuffle=False)
             return nothing
-        publish = partial(publish_removals, location=self.location, files=self.files)
+        publish = partial(publish_removals, location=self.location, files=self.files, stages=self.stages)
         return write_files(begin, self.pairs, _BatchRemovals(self.files), REMOVALS_SCHEMA, self.files, publish)

@@ -23,7 +23,7 @@ class ShardParams(Params):
     """UTF-8 text of deduplicated documents that one shard holds, about (256 MiB of text make a .bin of about 120 MB at
     16-bit ids)"""
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.01
-    """share of documents that become the validation split, chosen by a hash of the id alone, so that a document never
+    """share of documents that become the validation split, chosen by a hash of the id alone, so a document never
     changes sides when data is added or the seed changes"""
 
 

@@ -68,7 +68,7 @@ class _BatchDocuments(beam.DoFn):
 
 
 def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
-    """A batch without documents for each shard, so that every shard is counted as done, also one without documents."""
+    """A batch without documents for each shard, so every shard is counted as done, also one without documents."""
     for place, n in sorted(counts.items()):
         for index in range(n):
             yield shard_key(place, index), b""
@@ -79,7 +79,7 @@ class ShuffleToShards(beam.PTransform):
     """EncodedDocument -> (shard key, its batches). Every shard appears, even one without documents.
 
     counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain. columns: whether those of
-    tokens come along. like: of `Exchange`.
+    tokens are included. like: of `Exchange`.
     """
 
     params: ShardParams

@@ -108,7 +108,7 @@ def publish_tables(
 
 
 def _every_file(_: bytes, schema: pa.Schema, files: int) -> Iterator[tuple[int, bytes]]:
-    """A batch without rows for each file, so that every file is written."""
+    """A batch without rows for each file, so every file is written."""
     empty = serialize_batch(schema.empty_table())
     for file in range(files):
         yield file, empty
@@ -120,15 +120,15 @@ def write_files(
     deal: BatchByFile,
     schema: pa.Schema,
     files: int,
-    publish: Callable[[int, Iterable[bytes]], bytes],
+    publish: Callable[[int, Iterable[bytes]], Iterable[bytes]],
 ) -> beam.PCollection:
     """The steps of a transform that reads parts and writes `files` files. deal: reads a task's rows. publish: what
-    `gather` takes of a file -> its side-output record; called for every file, also for one without rows."""
+    `gather` takes of a file -> its side-output records; called for every file, also for one without rows."""
     deal.most = held_bytes(begin.pipeline, HELD_BYTES)
     every = beam.FlatMap(partial(_every_file, schema=schema, files=files)).with_output_types(tuple[int, bytes])
     batches = begin | ReadTaskList(tasks) | "batch" >> beam.ParDo(deal).with_output_types(tuple[int, bytes])
     starts = begin | "start" >> beam.Impulse() | "every file" >> every
     grouped = (batches, starts) | Exchange("by file", guarded=True)
-    written = grouped | "write" >> beam.MapTuple(publish).with_output_types(bytes)
+    written = grouped | "write" >> beam.FlatMapTuple(publish).with_output_types(bytes)
     add_side_output(begin.pipeline, written)
     return written

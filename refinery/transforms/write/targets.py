@@ -18,6 +18,7 @@ from refinery.transforms.core.document import hash64
 from refinery.transforms.core.names import OVER_TARGET, TARGET_STAGE
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Reason, Stage
+from refinery.transforms.statistics.dropped import Dropped, Example, Least, dropped_hash
 from refinery.transforms.write.document_batch import read_batches
 
 SLICES = 1 << 16
@@ -47,16 +48,25 @@ def first_cut(sums: npt.NDArray[np.int64], target: int) -> int:
     return int(np.searchsorted(np.cumsum(sums), target, side="right"))
 
 
-def cut_tables(tables: Iterable[pa.Table], cuts: Mapping[str, int], counters: Counters) -> Iterator[pa.Table]:
-    """The documents of a shard without those beyond the cuts. counters: counts each when its table is taken."""
+def cut_tables(
+    tables: Iterable[pa.Table], cuts: Mapping[str, int], counters: Counters, dropped: Dropped
+) -> Iterator[pa.Table]:
+    """The documents of a shard without those beyond the cuts. counters: counts each when its table is taken. dropped:
+    gets examples of them."""
+    least = Least()
     for table in tables:
         sources, sizes = table["source"].to_pylist(), table["text_bytes"].to_pylist()
         keep = []
-        for id_, source, size in zip(table["id"].to_pylist(), sources, sizes, strict=True):
+        for place, (id_, source, size) in enumerate(zip(table["id"].to_pylist(), sources, sizes, strict=True)):
             is_kept = source not in cuts or slice_of(id_) < cuts[source]
             counters.add(source, "in", "", size)
             counters.add(source, "kept" if is_kept else "dropped", "" if is_kept else OVER_TARGET, size)
             keep.append(is_kept)
+            if not is_kept:
+                url, origin = table["url"][place].as_py(), table["origin"][place].as_py()
+                number = dropped_hash(TARGET.name, OVER_TARGET, source, origin, id_)
+                if least.takes(number):
+                    dropped.put(TARGET.name, OVER_TARGET, number, Example.of(source, url, origin, size))
         yield table if all(keep) else table.filter(pa.array(keep, pa.bool_()))
 
 
@@ -67,9 +77,11 @@ def write_within_targets(
 ) -> Iterator[bytes]:
     """What `write(key, tables)` reports of the documents within the targets, and the counters of the stage."""
     key, batches = shard
-    counters = Counters(TARGET.name)
-    yield from write(key, cut_tables(read_batches(batches), cuts, counters))
+    counters, dropped = Counters(TARGET.name), Dropped()
+    yield from write(key, cut_tables(read_batches(batches), cuts, counters, dropped))
     yield from counters.records()
+    if dropped.examples:
+        yield dropped.record()
 
 
 def expected_bytes(kept: Mapping[str, Mapping[str, int]], targets: Mapping[str, int]) -> dict[str, dict[str, int]]:

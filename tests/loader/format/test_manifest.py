@@ -258,8 +258,8 @@ def set_in(*keys: str | int) -> Callable[[Any], Callable[[dict[str, Any]], None]
         (set_in("writer")("packed"), "writer is 'packed', this reader supports 'megatron'"),
         (set_in("stages", 1, "version")("1"), r"stages\[1\]: version is '1', an integer expected"),
         (set_in("columns", 0, "type")("list"), r"columns\[0\]: type is 'list', string, float, integer expected"),
-        (set_in("columns", 0, "name")("Language"), r"columns\[0\]: name is 'Language', a lower-case name of its own"),
-        (set_in("columns", 0, "name")("url"), r"columns\[0\]: name is 'url', a lower-case name of its own expected"),
+        (set_in("columns", 0, "name")("Language"), r"columns\[0\]: name is 'Language', a unique lower-case name"),
+        (set_in("columns", 0, "name")("url"), r"columns\[0\]: name is 'url', a unique lower-case name expected"),
         (set_in("columns", 0, "name")("quality"), "columns: 'quality' found twice, once expected"),
     ],
 )

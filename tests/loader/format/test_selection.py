@@ -116,11 +116,11 @@ def test_a_forged_table(tmp_path: Path, at: int, form: str, value: int, said: st
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        (0, 1, "other tokens"),
+        (0, 1, "whose tokens do not add up to its segment"),
         (1, -5, "empty or adjacent"),
         (1, 2**62, "empty or adjacent"),
-        (2, 2**40 << 16 | 3 << 8 | 4, "behind the end"),
-        (2, -1, "behind the end"),
+        (2, 2**40 << 16 | 3 << 8 | 4, "after the end"),
+        (2, -1, "after the end"),
         (2, 200, "too many bits"),
         (2, 0, "empty or adjacent"),
         (2, 3 << 8 | 1, "other tokens|empty"),

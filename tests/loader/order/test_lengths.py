@@ -171,5 +171,5 @@ def test_wrong_stage(given: Any) -> None:
 
 
 def test_packed_rows_have_one_length(corpus: Path) -> None:
-    with pytest.raises(ValueError, match="they are packed already"):
+    with pytest.raises(ValueError, match="they are already packed"):
         PackedStream(corpus, sequence_length=STAGES)

@@ -270,7 +270,7 @@ def test_a_service_that_does_not_check_checksums(
     write: Any = server.api._write
     monkeypatch.setattr(server.api, "_write", lambda *request: write(*request[:4], {}))
     server.on_call = once_at("upload" if data is SMALL else "upload-end", "corrupt request")
-    with pytest.raises(StorageError, match="gs://bucket/p/x: cannot be written: the service stored other bytes"):
+    with pytest.raises(StorageError, match="gs://bucket/p/x: cannot be written; the service stored different bytes"):
         store.create("x", data)
 
 

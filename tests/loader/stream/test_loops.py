@@ -221,7 +221,7 @@ def test_a_state_beyond_the_end_is_refused(corpus: Path) -> None:
     short = stream(corpus, epochs=2)
     short.load_state_dict(at_end)
     assert loop(short) == []
-    with pytest.raises(StateError, match="epoch 2, position 2 given: this stream ends after 2 epochs"):
+    with pytest.raises(StateError, match="epoch 2, position 2 given, but this stream ends after 2 epochs"):
         short.load_state_dict(far.state_dict())
 
 

@@ -166,7 +166,7 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
         (["--batch-size", "1e5"], "batch_size: 100000 given, 1 to 32768 is allowed for 2048 ranks"),
         (["--cache-bytes", "5"], "cache_bytes: 5 given, 1048576 or more is allowed"),
         (["--shard-tokens", "5"], "shard_tokens: 5 given, 1000000 or more is allowed for so many tokens"),
-        (["--tokens", "1e14", "--hours", "1e9"], "hours: 1000000000.0 given, fewer are allowed: at most 8589934592"),
+        (["--tokens", "1e14", "--hours", "1e9"], "hours: 1000000000.0 given, fewer are allowed; at most 8589934592"),
         (["--hours", "nan"], "argument --hours: 'nan' given, a finite number above 0 is allowed"),
         (["--tokens-per-second", "fast"], "argument --tokens-per-second: 'fast' given, a finite number above 0"),
         (["--token-bytes", "3"], "token_bytes: 3 given, 2 or 4 is allowed"),

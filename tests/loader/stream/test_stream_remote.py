@@ -197,8 +197,8 @@ def test_a_manifest_wrong_twice(server: RangeServer, tmp_path: Path) -> None:
     server.files = Files()
     values = [f"{len(data)} bytes with crc32c {google_crc32c.value(data):08x}" for data in sums]
     message = (
-        rf"{server.url}/{MANIFEST}: the contents have sha256 [0-9a-f]{{64}}, '[0-9a-f]{{64}}' expected: damaged or "
-        rf"edited \(read twice: {values[0]}, then {values[1]}\)"
+        rf"{server.url}/{MANIFEST}: the contents have sha256 [0-9a-f]{{64}}, '[0-9a-f]{{64}}' expected; the file "
+        rf"was damaged or edited \(read twice: {values[0]}, then {values[1]}\)"
     )
     with pytest.raises(FormatError, match=message):
         stream(server.url, tmp_path)

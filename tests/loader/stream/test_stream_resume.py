@@ -139,7 +139,7 @@ def test_a_state_of_another_corpus_is_rejected(corpus: Path, tmp_path: Path) -> 
     [
         ({"version": 2}, "version 2 given"),
         ({"position": -1}, "position -1 given"),
-        ({"position": 10**9}, r"position 1000000000 given, 0 to \d+ is allowed: this stream ends there"),
+        ({"position": 10**9}, r"position 1000000000 given, 0 to \d+ is allowed; this stream ends there"),
         ({"epoch": True}, "epoch True given"),
         ({"epoch": None}, "epoch None given"),
         ({"usage": ["xyz"]}, r"usage \['xyz'\] given, a hexadecimal number for each domain"),
@@ -200,7 +200,7 @@ def test_a_limit_can_be_an_error(corpus: Path) -> None:
     params = MixParams([MixStage({"web": 1, "code": 9})], repeats={"code": 1}, on_limit="error")
     batches = stream(corpus, weights=params, batch_size=1)
     found = 0
-    with pytest.raises(RepetitionLimit, match="domain 'code': delivered as often as allowed at position"):
+    with pytest.raises(RepetitionLimit, match="domain 'code': its limit of repetition is reached at position"):
         for _ in batches:
             found += 1
     assert found >= -(-len(tokens_of(corpus, "code")) // S)

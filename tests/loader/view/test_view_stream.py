@@ -199,5 +199,5 @@ def test_another_corpus_under_the_name(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="put it back"):
         stream(tmp_path / "v")
     mix_corpus(tmp_path / "a", 2, {("train", "web"): [5]})
-    with pytest.raises(FormatError, match="another corpus, or another version"):
+    with pytest.raises(FormatError, match="this is another corpus or version"):
         stream(tmp_path / "v")

@@ -155,7 +155,7 @@ def test_the_command(
     monkeypatch.setenv("PATH", str(tmp_path))
     one = ["--clone", str(tmp_path), "--commit", "c" * 40, "--output", str(tmp_path / "failed")]
     assert execute(["acquire", "git", *one]) == 1
-    assert "it is no git repository\n0 of 1 repositories are there" in capsys.readouterr().err
+    assert "it is not a git repository\n0 of 1 repositories are complete" in capsys.readouterr().err
     (tmp_path / "objects").mkdir()
     assert execute(["acquire", "git", *one]) == 1
     assert "git is not installed" in capsys.readouterr().err

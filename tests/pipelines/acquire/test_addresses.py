@@ -43,7 +43,7 @@ def test_one_commit_is_fetched_by_tag_or_by_hash(tmp_path: Path, server: GitServ
     git(place, "update-ref", "refs/tags/v2", first)
     with pytest.raises(RepositoryError, match=f"tag v2 has moved: it was at {second} and is at {first} now"):
         acquire(tmp_path / "tag", entry | {"tag": "v2"})
-    with pytest.raises(RepositoryError, match="it has no tag main; a branch is not taken"):
+    with pytest.raises(RepositoryError, match="it has no tag main; branches are not accepted"):
         acquire(tmp_path / "branch", entry | {"tag": "main"})
     with pytest.raises(RepositoryError, match=f"a: git: .*{'5' * 40}"):
         acquire(tmp_path / "none", entry | {"commit": "5" * 40})
@@ -58,7 +58,7 @@ def test_servers_that_fail(tmp_path: Path, server: GitServer, monkeypatch: pytes
             acquire(tmp_path / "out", {"url": f"{server.url}/{name}", "commit": made, "name": "a"})
 
     server.answers["/login/info/refs"] = 401, {"WWW-Authenticate": "Basic"}
-    fails("it asks for a login, or is not there; clone it yourself", "login")
+    fails("it asks for a login, or does not exist; clone it yourself", "login")
     server.answers["/away/info/refs"] = 302, {"Location": "file:///etc/hosts"}
     fails("git: ", "away")
     fails("not found", "none.git")
@@ -111,7 +111,7 @@ def test_git_that_takes_too_long_is_killed(tmp_path: Path) -> None:
     [
         (b"fatal: unable to access 'https://me:" + b"word@h/x/': no\n", "git: unable to access 'https://h/x/': no"),
         (b"remote: a\x1b[2Jb\nerror: \x07c?token=secret\n", "git:  c"),
-        (b"", "git: no word of why"),
+        (b"", "git: no reason given"),
     ],
 )
 def test_what_git_says_is_printable_and_without_credentials(tmp_path: Path, said: bytes, shown: str) -> None:
@@ -134,7 +134,7 @@ def test_tarballs_are_downloaded(tmp_path: Path, files: RangeServer, monkeypatch
     files.stall = 3.0
     faults = {
         "redirect file:///etc/hosts": "status 302",
-        "redirect http://other.invalid/": "cannot be reached: redirected to another protocol",
+        "redirect http://other.invalid/": "cannot be reached: redirected to a protocol other than https",
         "404": "status 404",
         "503": "status 503",
         "reset": "it broke off|cannot be reached",

@@ -88,13 +88,13 @@ def long_header(kind: bytes, size: int) -> bytes:
 
 BROKEN = {
     "nothing": (b"", "ends at byte 0, before its end mark"),
-    "no tar": (b"x" * 1024, "no header of a tar file at byte 0"),
+    "no tar": (b"x" * 1024, "not a header of a tar file at byte 0"),
     "cut in a file": (tar_of(member("a", b"x" * 2000))[:1500], "in the middle of a file"),
     "cut at a border": (tar_of(member("a", b"x" * 512))[:1024], "before its end mark"),
     "a name of gigabytes": (long_header(b"L", 5 << 30) + bytes(1024), "extension header of 5,368,709,120 bytes"),
     "a pax header without end": (long_header(b"x", 20) + b"99 path=x\n".ljust(512, b"\0") + bytes(1024), "damaged pax"),
     "a pax header of nothing": (long_header(b"x", 20) + b"0 path=x\n".ljust(512, b"\0") + bytes(1024), "damaged pax"),
-    "a negative size": (long_header(b"0", 0)[:124] + b"\xff" * 12 + long_header(b"0", 0)[136:], "no header"),
+    "a negative size": (long_header(b"0", 0)[:124] + b"\xff" * 12 + long_header(b"0", 0)[136:], "not a header"),
 }
 
 

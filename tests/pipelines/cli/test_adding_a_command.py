@@ -1,4 +1,4 @@
-"""The steps of "A command" in docs/extending.md, followed literally; and packages whose commands cannot be used."""
+"""The steps of "A command" in docs/extending/, followed literally; and packages whose commands cannot be used."""
 
 import os
 import re
@@ -15,12 +15,13 @@ from refinery.pipelines.cli.command_line import OWN, execute
 from refinery.pipelines.shell.completion import SHELLS, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.registry import Registry
+from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import ROOT, run
 from tests.sampling import sampled
-from tools.commands_page import commands
+from tools.commands_page import commands, section_pages
 
-PAGE = (ROOT / "docs" / "extending.md").read_text()
-SECTION = PAGE[PAGE.index("## A command") :]
+PAGE = subject_text("extending")
+SECTION = PAGE[PAGE.index("# A command\n") :]
 FILE = re.search(r"```python\n(.*?)```", SECTION, re.S)
 PROJECT = re.search(r"```text\n(\[project\].*?)```", SECTION, re.S)
 TEST = re.search(r"\*\*2\. Its test.*?```python\n(.*?)```", SECTION, re.S)
@@ -107,7 +108,8 @@ def test_a_file_in_this_tree_is_a_command(
         assert len(capsys.readouterr().out.splitlines()) == 3
         text = command_line.build_parser().format_help()
         assert re.search(r"^look at a corpus:(\n  .*)*\n  largest-shards +the shards", text, re.M)
-        assert f"### {NAME}\n\nThe shards of a corpus with the most tokens.\n" in commands()
+        assert f"(commands/look.md#{NAME})" in commands()
+        assert f"## {NAME}\n\nThe shards of a corpus with the most tokens.\n" in section_pages()["look.md"]
         assert all(NAME in completion(command_line.build_parser(), shell) for shell in SHELLS)
         with pytest.raises(SystemExit):
             execute([NAME, "--help"])

@@ -96,7 +96,7 @@ def test_nothing_that_comes_from_outside_is_obeyed() -> None:
 def test_plain_lines() -> None:
     assert line(clean_snapshot()) == (
         "1/3 clean, wave 2 of 3  50 %  150.0 MB of 300.0 MB  5.0 MB/s  700 documents  70 documents/s  0:20  0:30 left"
-        "  memory 1.5 GB  read -252"
+        "  memory 1.5 GB  252 lost in read"
     )
     assert line(Snapshot("2/3 dedup", Work("dedup"), 3.2)) == "2/3 dedup  0:03"
     assert line(Snapshot("x", Work("x"), state="RUNNING", fraction=1.0, final=True)) == "x  RUNNING  100 %  0:00"
@@ -112,7 +112,7 @@ def test_a_hundred_percent_is_the_end(fraction: float | None, shown: str) -> Non
 def test_amounts_of_a_file() -> None:
     work = Work("clean", bytes=2_000, files=3)
     found = Snapshot("", work, bytes_done=1_000, files_done=1, documents=1, documents_per_second=None)
-    assert list(amounts(found)) == ["1.0 kB of 2.0 kB", "1/3 files", "1 documents"]
+    assert list(amounts(found)) == ["1.0 kB of 2.0 kB", "1/3 files", "1 document"]
     assert human_bytes(999) == "999 B" and short_number(1_000_000) == "1.0M"
 
 

@@ -62,7 +62,7 @@ def test_equal_recipes_are_equal() -> None:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"lane": "wbe"}, "lane: 'wbe' given, code, web or module:NAME is allowed"),
+        ({"lane": "wbe"}, "lane: 'wbe' given, code, web or module:NAME is allowed; did you mean web?"),
         ({"sources": []}, "sources: a list of 0 values given, 1 or more are allowed"),
         (
             {"sources": [{"name": "a", "paths": ["x"]}, {"name": "a", "paths": ["y"]}]},
@@ -127,8 +127,18 @@ LATER = ("language", "heuristics")
     [
         ("DIGITS", "url", {"max_ratio": 2}, r"stages\[0\]\.max_ratio: 2 given, a number from 0 to 1 is allowed"),
         ("DIGITS", "url", {"ratio": 2}, r"stages\[0\]\.ratio: unknown key, did you mean max_ratio\?"),
-        ("DIGITS", "read", {}, r"stages\[0\]\.after: 'read' given, extract, secrets, .* is allowed"),
-        ("DIGITS", "uri", {}, r"stages\[0\]\.after: 'uri' given, extract, secrets, .* is allowed"),
+        (
+            "DIGITS",
+            "read",
+            {},
+            r"stages\[0\]\.after: 'read' given, extract, secrets, .* is allowed",
+        ),
+        (
+            "DIGITS",
+            "uri",
+            {},
+            r"stages\[0\]\.after: 'uri' given, extract, secrets, .* is allowed; did you mean url\?",
+        ),
         ("DIGIT", "url", {}, r"stages\[0\]\.use: 'stages_of_this_test:DIGIT' given, .*; did you mean DIGITS\?"),
         ("NUMBER", "url", {}, r"stages\[0\]\.use: .* has no declaration of a stage by that name; .*"),
         ("READ", "url", {}, r"stages\[0\]\.use: .* a stage that judges single documents is allowed"),
@@ -158,7 +168,7 @@ def test_an_input_given_by_hand_replaces_wherever_the_source_was(tmp_path: Path)
         ({"paths": [""]}, "one or more file names"),
         ({"paths": ["x"], "config": "c"}, r"sources\[0\].config: 'c' given, only hf://"),
         ({"paths": ["x"], "target": 0}, r"sources\[0\].target: 0 given"),
-        ({"paths": ["x"], "target": 1e9}, r"sources\[0\].target: 1000000000.0 \(a number\) given, an integer"),
+        ({"paths": ["x"], "target": 1.5}, r"sources\[0\].target: 1.5 \(a number\) given, an integer"),
         ({"paths": ["x"], "unit": "word"}, r"sources\[0\].unit: 'word' \(text\) given"),
     ],
 )

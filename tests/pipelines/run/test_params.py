@@ -78,7 +78,7 @@ PROBLEMS = {
     "limits: off": "limits: off given, a section (keys bytes, ratio) is allowed",
     "limits: {ratio: a}": "limits.ratio: 'a' (text) given, a number or null is allowed",
     "sources: [{name: a}]": "sources[0].paths: nothing given, a list of texts is required",
-    "sources: [{name: a, paths: x}]": "sources[0].paths: 'x' (text) given, a list of texts is allowed",
+    "sources: [{name: a, paths: x}]": "sources[0].paths: 'x' (text) given, a list of texts is allowed: [\"x\"]",
     "sources: [{name: a, paths: [x, 1]}]": "sources[0].paths[1]: 1 (an integer) given, text is allowed",
     "sources: [{name: a, paths: [], format: wrac}]": (
         "sources[0].format: 'wrac' (text) given, one of auto, warc, off is allowed (did you mean warc?)"
@@ -88,6 +88,7 @@ PROBLEMS = {
     ),
     "sources: {}": (
         "sources: a mapping of 0 keys given, a list, each a section (keys name, paths, format, sample, cap), is allowed"
+        " (begin each element with `- `)"
     ),
     "exact_dup: yes": "exact_dup: 'yes' (text) given, on or off is allowed",
     "exact_dup: 1": "exact_dup: 1 (an integer) given, on or off is allowed",

@@ -47,7 +47,7 @@ def test_what_cannot_be_taken_over_is_said(tmp_path: Path) -> None:
     run(*command(inputs, tmp_path / "first"))
     other = other_tokenizer(tmp_path)
     said = again(tmp_path / "first", tmp_path / "x", other, "--eos", "<|nowhere|>", check=False)
-    assert "tokenizer.eos: '<|nowhere|>' given, which is no token of it" in said
+    assert "tokenizer.eos: '<|nowhere|>' given, which is not a token of it" in said
     assert not (tmp_path / "x").exists()
     shutil.copytree(tmp_path / "first" / "work", tmp_path / "elsewhere")
     shutil.rmtree(tmp_path / "first" / "work")

@@ -36,6 +36,7 @@ NOT_THERE = {
     "acquire git": ("no.yaml --output out", ExitCode.FAILED),
     "acquire commoncrawl": ("--snapshot no --files 1 --output out", ExitCode.USAGE),
     "doctor": ("no.yaml", ExitCode.FAILED),
+    "init": ("no --output out.yaml", ExitCode.USAGE),
     "completion": ("bash no", ExitCode.USAGE),
     "stages": ("no", ExitCode.USAGE),
     "export": ("no --format jsonl --output out", ExitCode.USAGE),
@@ -51,6 +52,7 @@ NOT_THERE = {
     "retokenize": ("no --tokenizer no --output out", ExitCode.USAGE),
     "blend": ("no", ExitCode.USAGE),
     "adopt": ("no --tokenizer no --output out", ExitCode.FAILED),
+    "browse": ("no", ExitCode.USAGE),
     "compare": ("no other", ExitCode.USAGE),
     "mix": ("no.yaml --output out", ExitCode.USAGE),
     "plan": ("--from no --share 0.01", ExitCode.USAGE),
@@ -150,7 +152,7 @@ def test_a_killed_command_ends_as_an_interrupted_one() -> None:
 def test_a_mistyped_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         execute(["refin"])
-    assert re.search(r"did you mean refine\?\n`refinery --help` has examples\n$", capsys.readouterr().err)
+    assert re.search(r"did you mean refine\?; `refinery --help` has examples\n$", capsys.readouterr().err)
 
 
 def test_a_message_that_says_what_to_do_stays_as_it_is() -> None:

@@ -89,8 +89,8 @@ def test_another_way_to_an_entry_takes_no_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": {"type": "WordPiece"}}, "base: a tokenizer given that is no byte-level BPE over all bytes"),
-        ({"pre_tokenizer": None}, "base: a tokenizer given that is no byte-level BPE over all bytes"),
+        ({"model": {"type": "WordPiece"}}, "base: a tokenizer given that is not a byte-level BPE over all bytes"),
+        ({"pre_tokenizer": None}, "base: a tokenizer given that is not a byte-level BPE over all bytes"),
         (
             {"added_tokens": [added(257 + i, f"<|{i}|>") for i in range(60)]},
             "vocab_size: 310 given, but the base has 317 ids",

@@ -16,11 +16,11 @@ OTHER = [{"text": f"record {n} is fine", "id": n} for n in range(300)]
 def make(folder: Path, name: str) -> Path:
     path = folder / name
     if name == "wrong_column.parquet":
-        pq.write_table(pa.table({"body": [row["text"] for row in OTHER]}), path)
+        pq.write_table(pa.table({"abstract": [row["text"] for row in OTHER]}), path)
     elif name == "array.json":
         path.write_text(json.dumps(OTHER))
     elif name == "wrong_field.jsonl":
-        path.write_text("".join(json.dumps({"content": row["text"]}) + "\n" for row in OTHER))
+        path.write_text("".join(json.dumps({"html": row["text"]}) + "\n" for row in OTHER))
     else:
         path.write_bytes(b"" if name == "empty.jsonl" else bytes(range(256)) * 40)
     return path
@@ -29,8 +29,8 @@ def make(folder: Path, name: str) -> Path:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("wrong_column.parquet", "there are body (string); did you mean body?"),
-        ("wrong_field.jsonl", "did you mean content?"),
+        ("wrong_column.parquet", "there are abstract (string); did you mean abstract?"),
+        ("wrong_field.jsonl", "did you mean html?"),
         ("array.json", "is a JSON array"),
         ("empty.jsonl", "is empty"),
         ("junk.warc.gz", "is not a WARC file"),

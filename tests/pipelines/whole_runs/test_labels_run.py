@@ -150,7 +150,7 @@ def test_try_shows_the_values_beside_the_rule(inputs: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "problem"),
     [
-        ("keep.rule=eduu > 0.5", "keep.rule: at character 1: eduu is no column, did you mean edu?"),
+        ("keep.rule=eduu > 0.5", "keep.rule: at character 1: eduu is not a column, did you mean edu?"),
         ("keep.rule=edu > ", "keep.rule: at character"),
         ("quality.classifiers=[{name: language, model: m}]", "quality: the name 'language' given, which a column"),
         ("quality.classifiers=[{name: token_count, model: m}]", "quality: the name 'token_count' given"),

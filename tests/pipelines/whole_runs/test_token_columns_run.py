@@ -151,7 +151,7 @@ def pieces_of(table: pa.Table, number: int, edit: Callable[[str, np.ndarray], An
         (0, lambda name, v: v + 9_000 * name.startswith("char"), r"char_end: beyond the end of the text"),
         (0, lambda name, v: v * 0 - 1, r"chunk_kind: -1 found at token 1, \d expected from its text"),
         (1, lambda name, v: v * 0 - 1, r"some of its pieces have columns, others none"),
-        (1, lambda name, v: v * 0, r"char_start: it goes back from piece to piece"),
+        (1, lambda name, v: v * 0, r"char_start: it decreases from piece to piece"),
     ],
 )
 def test_lies(corpus: Path, tmp_path: Path, number: int, edit: Any, message: str) -> None:

@@ -85,7 +85,7 @@ def test_other_notes_are_refused(note: str) -> None:
 
 
 def test_without_a_tokenizer_nothing_can_be_counted() -> None:
-    with pytest.raises(ValueError, match="tokenizer: nothing given"):
+    with pytest.raises(ValueError, match="tokenizer: empty, but the path"):
         load_counter(ChunkParams())
 
 

@@ -27,6 +27,7 @@ from refinery.transforms.filter.heuristics_rules import FIGURES
 from refinery.transforms.filter.language import bundled_model
 from refinery.transforms.native import heuristics as kernel
 from tests.beam import run_and_collect
+from tests.docs.blocks import subject_text
 from tests.sampling import examples
 from tests.transforms.filter.heuristics_texts import PROSE, document, only
 from tests.transforms.heuristics_oracle import TEXTS
@@ -142,7 +143,7 @@ def test_every_reason_is_tested_and_documented() -> None:
     reasons = set(re.findall(r'"((?:basic|gopher|repetition|c4|fineweb)-[a-z0-9-]+)"', source))
     reasons |= {rule[2] for rule in RepetitionParams().rules}
     assert reasons == {case[0] for case in CASES}
-    table = (ROOT / "docs" / "heuristics.md").read_text()
+    table = subject_text("heuristics")
     assert [reason for reason in sorted(reasons) if f"`{reason}`" not in table] == []
     names = {name for params in SETS.values() for name in params.model_fields}
     assert [name for name in sorted(names) if f"`{name}`" not in table] == []

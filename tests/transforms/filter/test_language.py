@@ -84,7 +84,8 @@ class FixedModel:
         ({"en": 0.9, "de": 0.2}, 0.3, "de", "kept"),
         ({"en": 0.9, "de": 0.2}, 0.3, "en", "language-score"),
         ({"en": 0.9, "de": 0.2}, 0.3, "fr", "language-not-allowed"),
-        ({"en": 0.9, "de": 0.2}, 0.1, "fr", "language-score"),
+        ({"en": 0.9, "de": 0.2}, 0.1, "fr", "language-not-allowed"),  # never a threshold that nobody gave
+        ({"en": 0.9}, 0.02, "fr", "language-not-allowed"),
         ({"en": 0.0}, 0.0, "en", "kept"),
         ({}, 1.0000399, "en", "kept"),
         (("en", "de"), 0.65, "en", "kept"),
@@ -225,8 +226,14 @@ def test_impossible_parameters(values: dict[str, object], message: str) -> None:
 def test_a_missing_model_and_an_unknown_language_are_named() -> None:
     with pytest.raises(ValueError, match=r"model: '/nowhere\.ftz' given, an existing file is allowed"):
         load_language(LanguageParams(model="/nowhere.ftz"))
-    with pytest.raises(ValueError, match="languages: eng given, af, als, am"):
+    with pytest.raises(ValueError, match=r"^languages: eng given; did you mean en\?$"):
         load_language(LanguageParams(languages={"eng": 0.5, "de": None}))
+    with pytest.raises(
+        ValueError, match=r"^languages: english, zh-CN given; did you mean en for english, zh for zh-CN\?$"
+    ):
+        load_language(LanguageParams(languages=("zh-CN", "english", "de")))
+    with pytest.raises(ValueError, match="languages: tlh given, af, als, am"):
+        load_language(LanguageParams(languages=("tlh",)))
     assert tuple(LANGUAGE.files(LanguageParams())) == ()  # the bundled model is known by its library's version
     assert tuple(LANGUAGE.files(LanguageParams(model="a.bin"))) == ("a.bin",)
     assert (
@@ -278,7 +285,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_models_whose_labels_name_a_script(scripted: str, text: str, languages: object, found: object) -> None:
     values = {"model": scripted, "languages": languages, "threshold": 0.4}
     if found is None:
-        with pytest.raises(ValueError, match=r"^languages: (en_Cyrl|eng) given, arz, de, en, sr are allowed$"):
+        with pytest.raises(ValueError, match=r"^languages: (en_Cyrl|eng) given; did you mean en\?$"):
             judged(text, **values)
         return
     kept = judged(text, **values)

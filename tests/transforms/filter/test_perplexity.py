@@ -111,15 +111,15 @@ def sealed(keys: np.ndarray, costs: np.ndarray, **changes: object) -> bytes:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"slots": 3}, "no power of two"),
-        ({"slots": 1 << 40}, "no power of two"),
-        ({"slots": "8"}, "no power of two"),
+        ({"slots": 3}, "not a power of two"),
+        ({"slots": 1 << 40}, "not a power of two"),
+        ({"slots": "8"}, "not a power of two"),
         ({"slots": 16}, "bytes of n-grams are needed"),
         ({"percentiles": [1.0] * 100}, "101 ascending"),
         ({"percentiles": [2.0] + [1.0] * 100}, "101 ascending"),
         ({"percentiles": [-1.0] + [1.0] * 100}, "101 ascending"),
         ({"facts": 1}, "101 ascending"),
-        ({"sha256": ""}, "another SHA-256"),
+        ({"sha256": ""}, "their SHA-256 is not that of its header"),
     ],
 )
 def test_hostile_headers(changes: dict[str, object], message: str) -> None:

@@ -184,7 +184,7 @@ def test_a_format_in_python_is_a_name_or_a_reference() -> None:
         ValueError, match=r"format: 'jsonll' .text. given, one of auto, .* is allowed \(did you mean jsonl\?\)"
     ):
         SourceParams(name="s", paths=("x",), format="jsonll")
-    with pytest.raises(ValueError, match="options: given with format 'jsonl', a reader of your own may have some"):
+    with pytest.raises(ValueError, match="options: given with format 'jsonl', only your own reader can have options"):
         SourceParams(name="s", paths=("x",), format="jsonl", options={"a": 1})
     with pytest.raises(NoReader, match="format: module 'nowhere_at_all' cannot be imported"):
         list(read_task(ReadTask("x", "nowhere_at_all:X", "s", 0, 1), LIMITS))

@@ -102,7 +102,7 @@ def test_files_that_are_missing_or_foreign(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"tables: '/nowhere/t' given, an existing file is allowed"):
         OPT_OUT.prepare(OptOutParams(tables=("/nowhere/t",)))
     (tmp_path / "words").write_text("words")
-    with pytest.raises(ValueError, match=r"tables: .*words: is no table of opt-outs"):
+    with pytest.raises(ValueError, match=r"tables: .*words: is not a complete table of opt-outs"):
         OPT_OUT.prepare(OptOutParams(tables=(str(tmp_path / "words"),)))
 
 

@@ -207,7 +207,7 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     bad = tmp_path / "bad"
     for data in (b"", b"words", good[:100], good[:-5000], good.replace(b'"bits": 1', b'"bits": 9')):
         bad.write_bytes(data)
-        with pytest.raises(ValueError, match="is no table of opt-outs, or not whole"):
+        with pytest.raises(ValueError, match="is not a complete table of opt-outs"):
             RuleTable(bad)
     bad.write_bytes(good.replace(b'"version": 2', b'"version": 7'))
     with pytest.raises(ValueError, match="a table of version 7, 1 and 2 are read"):

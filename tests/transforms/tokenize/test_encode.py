@@ -99,17 +99,33 @@ def test_auto_finds_well_known_names_among_added_tokens(tmp_path: Path) -> None:
     [
         ("missing.json", None, "path: '{path}' given, which cannot be read (No such file or directory)"),
         ("t.txt", b"{}", "path: '{path}' given, a tokenizer.json, a SentencePiece .model or"),
-        ("junk.json", b"\xff\x00{", "path: '{path}' given, which is no usable tokenizer (no JSON: UnicodeDecodeError)"),
-        ("deep.json", b"[" * 100_000, "path: '{path}' given, which is no usable tokenizer (no JSON: RecursionError)"),
-        ("list.json", b"[]", "path: '{path}' given, which is no usable tokenizer (no tokenizer.json: it has no model)"),
-        ("half.json", b'{"model": {"type": "BPE"}}', "path: '{path}' given, which is no usable tokenizer ("),
+        (
+            "junk.json",
+            b"\xff\x00{",
+            "path: '{path}' given, which is not a usable tokenizer (no JSON: UnicodeDecodeError)",
+        ),
+        (
+            "deep.json",
+            b"[" * 100_000,
+            "path: '{path}' given, which is not a usable tokenizer (no JSON: RecursionError)",
+        ),
+        (
+            "list.json",
+            b"[]",
+            "path: '{path}' given, which is not a usable tokenizer (not a tokenizer.json: it has no model)",
+        ),
+        ("half.json", b'{"model": {"type": "BPE"}}', "path: '{path}' given, which is not a usable tokenizer ("),
         (
             "odd.json",
             b'{"model": {"type": 3}, "added_tokens": 7}',
-            "path: '{path}' given, which is no usable tokenizer (",
+            "path: '{path}' given, which is not a usable tokenizer (",
         ),
-        ("junk.model", b"junk" * 99, "path: '{path}' given, which is no usable tokenizer (no SentencePiece model"),
-        ("empty.model", b"", "path: '{path}' given, which is no usable tokenizer (no SentencePiece model"),
+        (
+            "junk.model",
+            b"junk" * 99,
+            "path: '{path}' given, which is not a usable tokenizer (not a SentencePiece model",
+        ),
+        ("empty.model", b"", "path: '{path}' given, which is not a usable tokenizer (not a SentencePiece model"),
     ],
 )
 def test_unusable_files_are_one_line(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
@@ -125,7 +141,7 @@ def test_unusable_files_are_one_line(tmp_path: Path, name: str, content: bytes |
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"eos": "</s>"}, "eos: '</s>' given, which is no token of it; a token's name or null is allowed"),
+        ({"eos": "</s>"}, "eos: '</s>' given, which is not a token of it; a token's name or null is allowed"),
         ({"bos": "auto"}, "bos: auto given, but the tokenizer names none; a token's name or null is allowed"),
     ],
 )

@@ -314,7 +314,7 @@ def test_damaged_files_are_an_error_or_a_model(name: str) -> None:
             changed[at] = chance.randrange(256)
         cut = chance.randrange(len(data)) if number % 10 == 9 else len(data)
         seen.add(outcome(bytes(changed[:cut]), text).split(":")[0])
-    assert {"fast", "no SentencePiece model"} <= seen <= {"fast", "library", "no SentencePiece model"}
+    assert {"fast", "not a SentencePiece model"} <= seen <= {"fast", "library", "not a SentencePiece model"}
 
 
 @given(
@@ -363,5 +363,5 @@ def test_memory_does_not_grow_with_the_text() -> None:
 def test_byte_fallback_needs_all_bytes() -> None:
     data = made([("a", -1.0, NORMAL)], {MODEL_TYPE: BPE, BYTE_FALLBACK: 1})
     assert engine(read_model(data)) is None
-    with pytest.raises(ValueError, match="no SentencePiece model"):
+    with pytest.raises(ValueError, match="not a SentencePiece model"):
         SentencePieceTokenizer(data)

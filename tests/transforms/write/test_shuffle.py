@@ -146,7 +146,7 @@ def test_batches_round_trip(layout: list[list[tuple[str, str, bytes]]], small: b
 def test_a_damaged_batch_is_refused() -> None:
     batch = DocumentBatch()
     batch.add(1, encoded(1), b"")
-    with pytest.raises(ValueError, match="is none of documents"):
+    with pytest.raises(ValueError, match="is not a batch of documents"):
         list(read_batches([batch.pack(new_compressor())[:-3]]))
 
 

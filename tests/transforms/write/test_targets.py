@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.core.counters import Counters
+from refinery.transforms.statistics.dropped import Dropped
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import BATCH_SCHEMA
 from refinery.transforms.write.find_cuts import FindCuts, add_sums
@@ -92,13 +93,14 @@ def documents(numbers: Sequence[int], source: str) -> pa.Table:
 
 def test_every_document_is_kept_or_counted() -> None:
     cut = slice_of(id_of(5))
-    counters = Counters("target")
+    counters, dropped = Counters("target"), Dropped()
     tables = [documents(range(10), "a"), documents(range(10, 15), "b"), documents([], "a")]
-    tables = list(cut_tables(tables, {"a": cut}, counters))
+    tables = list(cut_tables(tables, {"a": cut}, counters, dropped))
     left = {n for n in range(10) if slice_of(id_of(n)) < cut}
     assert {row["text_bytes"] for row in tables[0].to_pylist()} == left
     assert [table.num_rows for table in tables[1:]] == [5, 0]
     gone = set(range(10)) - left
+    assert {row[2] for row in dropped.examples["target", "over-target"].values()} == {f"o{n}" for n in gone}
     assert counters.counts == {
         ("a", "in", ""): [10, 45],
         ("a", "kept", ""): [len(left), sum(left)],

@@ -96,7 +96,7 @@ def check_count(file: pq.ParquetFile, path: str, groups: int) -> None:
 
 
 def check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, schema: pa.Schema | None = None) -> None:
-    """Raise FormatError for a column that is missing, or of another type than `schema` has it."""
+    """Raise FormatError for a column that is missing, or whose type is not that of `schema`."""
     names = found.names if columns is None else columns
     if missing := [name for name in names if found.get_field_index(name) < 0]:
         raise FormatError(f"{path}: no column {missing[0]!r}, {found.names} found".replace("\n", " ")[:400])
@@ -107,7 +107,7 @@ def check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, sc
 
 
 def check_schema(found: pa.Schema, path: str, schema: pa.Schema | None) -> None:
-    """Raise FormatError for other columns than those of `schema`, in name, type, order or whether they have nulls."""
+    """Raise FormatError if columns differ from those of `schema` in name, type, order or whether they have nulls."""
     if schema is not None and not found.equals(schema):
         there, wanted = (
             {f"{each.name}: {each.type}{'' if each.nullable else ', no null'}" for each in fields}

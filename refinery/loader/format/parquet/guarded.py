@@ -116,7 +116,7 @@ def check_footer_size(source: Source, size: int, most: int, url: str) -> None:
 
 @contextmanager
 def guarded_parquet(stream: BinaryIO, url: str, schema: pa.Schema | None = None) -> Iterator[GuardedFile]:
-    """A stored file as a GuardedFile; the stream is closed at the end. Raises as it does, and FormatError for values
-    that cannot be used, such as text that is no UTF-8."""
+    """A stored file as a GuardedFile; the stream is closed at the end. Raises the same errors as it does, and
+    FormatError for values that cannot be used, such as text that is not UTF-8."""
     with stream, readable(url), GuardedFile(stream, url, schema) as file:
         yield file

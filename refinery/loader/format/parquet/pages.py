@@ -69,7 +69,7 @@ class Pages:
 
 
 def footer_bytes(tail: bytes) -> int:
-    """How long the footer is of a file that ends with these 8 bytes, with them; 0 if it is no Parquet."""
+    """Length of the footer of a file that ends with these 8 bytes, including them; 0 if the file is not Parquet."""
     size = int.from_bytes(tail[:4], "little")
     return size + 8 if tail[4:] == MAGIC and 0 < size <= MAX_FOOTER else 0
 
@@ -99,7 +99,7 @@ def _columns(group: Mapping[int, Any]) -> list[Column]:
 
 # What is asked for, by number of field: of the footer, row groups -> columns -> meta_data -> path_in_schema,
 # total_compressed_size, data_page_offset, dictionary_page_offset; of a header, both sizes and, of either kind of page,
-# the number of values and their encoding. MAKE: what becomes of a struct as soon as it is read, so that a footer of
+# the number of values and their encoding. MAKE: what becomes of a struct as soon as it is read, so a footer of
 # millions of empty ones ends with the first, and no tree of it is held.
 MAKE = 0
 FOOTER: Mapping[int, Any] = {4: {MAKE: _columns, 1: {MAKE: _column, 3: {3: None, 7: None, 9: None, 11: None}}}}

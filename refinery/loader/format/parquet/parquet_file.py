@@ -50,7 +50,7 @@ def opened(source: Source) -> AbstractContextManager[IO[bytes]]:
 
 @contextmanager
 def parquet(source: Source, url: str) -> Iterator[pq.ParquetFile]:
-    """A Parquet file; a stream is closed at the end. Raises as `readable`."""
+    """A Parquet file; a stream is closed at the end. Raises the same errors as `readable`."""
     with (
         readable(url),
         nullcontext() if isinstance(source, Path) else source,

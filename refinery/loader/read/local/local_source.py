@@ -20,7 +20,7 @@ from refinery.loader.storage.store import Store
 
 class LocalSource:
     """Shards in a local folder, memory-mapped: a read is one copy out of the page cache. drawn: the domains that will
-    be read from, None for all: whether the files of others are there is not looked at.
+    be read from, None for all. Files of other domains may be missing.
 
     The first read that touches a MiB compares it with its published checksum (about 0.1 ms, once per process). At most
     half of the limit on open files is kept open; with more shards than that, reading costs about 30 us more per sample.

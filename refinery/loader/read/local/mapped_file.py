@@ -30,7 +30,7 @@ _CHECK_SHARE = 50  # ... at least this many times the duration of one, for file 
 class VerifiedBlocks:
     """Which blocks of a local .bin were compared with their checksums; it outlives the memory map.
 
-    identity: device, inode and modification time of the file, so that another file at its path is verified again.
+    identity: device, inode and modification time of the file, so another file at its path is verified again.
     Memory: 5 bytes per MiB of the file.
     """
 
@@ -86,13 +86,13 @@ class MappedFile:
                 found, expected = google_crc32c.value(self._bytes[begin:end]), self.verified.checksums[block]
                 if found != expected:
                     raise CorruptShard(
-                        f"{self._path}: bytes {begin} to {end} have crc32c {found:08x}, {expected:08x} expected: "
-                        "the file is damaged; copy it again or rebuild it"
+                        f"{self._path}: bytes {begin} to {end} have crc32c {found:08x}, {expected:08x} expected; "
+                        "the file is damaged, copy it again or rebuild it"
                     )
                 self.done[block] = 1
 
     def is_unchanged(self, now: float) -> bool:
-        """False if the file was written to, so that it must be mapped and verified again.
+        """False if the file was written to, so it must be mapped and verified again.
 
         Raises FormatError if its size has changed: reading the map beyond the end would kill the process.
         """

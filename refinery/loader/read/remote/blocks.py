@@ -1,7 +1,7 @@
 """Verified blocks of remote files, from memory, the disk cache or the network.
 
 A block is a MiB of a file, the unit of the published checksums. Readers get bytes only after their block was compared
-with its checksum. A block that a reader waits for is fetched alone, by one small request; announced blocks are
+with its checksum. A block that a reader waits for is fetched by a small request of its own; announced blocks are
 prefetched in runs of up to `request_bytes`.
 """
 
@@ -177,9 +177,9 @@ class BlockReader:
         return memoryview(self._request(file, key).result())[start:stop]
 
     def fetch_ahead(self, file: RemoteFile, blocks: Sequence[int]) -> bool:
-        """Fetch the missing ones of `blocks` (ascending, in one group), but for those that this process is fetching
-        already; False if another process is fetching some of the group."""
-        if len(blocks) <= SHORT:  # like a reader's request, so that a reader arriving meanwhile shares it
+        """Fetch the missing ones of `blocks` (ascending, in one group), except those that this process is already
+        fetching; False if another process is fetching some of the group."""
+        if len(blocks) <= SHORT:  # like a reader's request, so a reader arriving meanwhile shares it
             with self._lock:
                 keys = [key for block in blocks if (key := Key(file.id, block)) not in self._memory]
             for future in [self._request(file, key) for key in keys if not self.cache.has(key)]:

@@ -4,8 +4,8 @@ FOLDER/blocks/<file>/<block>   a block, then CRC-32C of each 16 KiB page of it, 
 FOLDER/locks/<stripe>          which group of blocks is being fetched
 FOLDER/usage                   bytes in use; locked by whoever changes them
 
-<file> is a digest of corpus, path, size and checksum, so that corpora cannot collide. A block is written under a
-temporary name, then renamed, so that a process that dies leaves no partial one. It is not synced, which would take more
+<file> is a digest of corpus, path, size and checksum, so corpora cannot collide. A block is written under a
+temporary name, then renamed, so a process that dies leaves no partial one. It is not synced, which would take more
 time than fetching it: what a power failure leaves is found by its checksums, as any damage. Every read from disk is
 verified page by page in memory, so bit rot, torn writes and outside modification are detected before a token is
 delivered. All locks are flock locks: the kernel releases them when their holder dies, also by SIGKILL.
@@ -38,7 +38,7 @@ from refinery.loader.storage.fetch import ReadCounters
 
 STRIPES = 1024
 _TEMPORARY = ".tmp-"
-LOW = 0.9  # share of the bound that eviction leaves, so that one pass frees room for many blocks
+LOW = 0.9  # share of the bound that eviction leaves, so one pass frees room for many blocks
 _USAGE_LOCK_SECONDS = 10.0  # longest wait for the lock on `usage`: its holder may be suspended
 _FULL_SECONDS = 1.0  # for which a cache full of blocks in use is not searched again
 _FAILED_SECONDS = 30.0  # without attempts to write after one failed

@@ -60,7 +60,8 @@ class RemoteBytes:
         return found
 
     def read_bytes(self, number: int, start: int, stop: int) -> list[memoryview]:
-        """Bytes [start, stop) of a file, in order, in pieces. Raises as BlockReader.read; RuntimeError when closed."""
+        """Bytes [start, stop) of a file, in order, in pieces. Raises the same errors as BlockReader.read;
+        RuntimeError when closed."""
         reader, _ = self._running()
         return reader.read(self._file(number), start, stop)
 
@@ -80,7 +81,7 @@ class RemoteBytes:
         array = np.asarray(ranges, np.int64).reshape(-1, 3)
         array = array[array[:, 1] < array[:, 2]]
         spans = np.stack([array[:, 0], array[:, 1] // CHECKSUM_BLOCK, -(-array[:, 2] // CHECKSUM_BLOCK)], axis=1)
-        # The blocks of a range stay together, so that samples announced before their windows are fetched alone, first.
+        # The blocks of a range stay together, so samples announced before their windows are fetched alone, first.
         ahead.add(
             [
                 (self._file(number), tuple(blocks))

@@ -46,7 +46,7 @@ class RemoteSource(RemoteBytes):
 
     def read_pieces(self, pieces: I64, row: int, out: I64) -> None:
         """What is in the cache is read from there first, the others together: those less than a page of the cache apart
-        at once, so that no page is read or hashed for each."""
+        at once, so no page is read or hashed for each."""
         pieces = self.read_cached(pieces, self._dtype.itemsize, row, out)
         if not len(pieces):
             return

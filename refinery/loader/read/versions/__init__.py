@@ -1,1 +1,1 @@
-"""Earlier versions of a corpus, so that training goes on where documents were removed. Start at past.py."""
+"""Earlier versions of a corpus, so training goes on where documents were removed. Start at past.py."""

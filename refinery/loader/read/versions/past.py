@@ -32,7 +32,7 @@ Place = tuple[str, int]  # domain and index of a shard
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
     """Tokens of a shard: run i is [old[i], old[i] + length[i]) of the earlier version, and begins at new[i] now, or is
-    GONE. old ascends without gaps, and so does new but for those that are GONE. int64 [n] each."""
+    GONE. old ascends without gaps, and so does new except where it is GONE. int64 [n] each."""
 
     old: I64
     new: I64
@@ -195,7 +195,7 @@ class Past:
         return self._now
 
     def index(self, number: int, stop: Stop | None = None) -> Index:
-        """The index that a shard had. Raises as `load_index`."""
+        """The index that a shard had. Raises the same errors as `load_index`."""
         index = load_index(self._store, self._now[number], stop)
         for changes in reversed(self._steps):
             if change := changes.get(self._places[number]):

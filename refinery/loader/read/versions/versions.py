@@ -20,7 +20,7 @@ class NotDelivered:
     """What a stream leaves out that goes on in an earlier version of its corpus.
 
     documents, tokens: of its shards, that went since; in every epoch their places are filled, and no label. added,
-    added_tokens: that came since: only a stream that begins on the version at hand delivers them.
+    added_tokens: added since then; only a stream that begins on the current version delivers them.
     """
 
     documents: int
@@ -55,7 +55,7 @@ class Version(Past):
 
     @property
     def not_delivered(self) -> NotDelivered:
-        """Counts of the shards at hand, and the lists."""
+        """Counts of the current shards, and the lists."""
         removed = added = 0
         for changes in self._steps:
             for place in set(self._places) & set(changes):
@@ -82,7 +82,7 @@ class Version(Past):
 
 @dataclass(frozen=True)
 class Versions:
-    """Of the corpus at hand. published: sha256 of its manifest."""
+    """The current corpus. published: sha256 of its manifest."""
 
     store: Store
     manifest: Manifest

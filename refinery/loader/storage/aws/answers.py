@@ -82,7 +82,7 @@ def can_hold(text: str) -> bool:
 
 
 class ListedObject(NamedTuple):
-    """An object as a listing has it."""
+    """An object as listed."""
 
     key: str
     size: int
@@ -122,7 +122,7 @@ def read_deletion(body: bytes) -> dict[str, str]:
 
 def completion(parts: Iterable[tuple[str, str]]) -> bytes:
     """The body of a request that completes a multipart upload of parts, in order: of each its ETag and its CRC-32C in
-    base64, "" if the service was not told it."""
+    base64, "" if the service does not know it."""
     listed = "".join(
         f"<Part><PartNumber>{number}</PartNumber><ETag>{escaped(etag)}</ETag>"
         + (f"<ChecksumCRC32C>{crc32c}</ChecksumCRC32C>" if crc32c else "")

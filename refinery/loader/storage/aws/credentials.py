@@ -2,7 +2,7 @@
 
 In order: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN); a web identity (AWS_WEB_IDENTITY_TOKEN_FILE,
 AWS_ROLE_ARN); the profile of AWS_PROFILE in the AWS command line's files (keys, or a `credential_process`, which every
-kind of login can be had by: `aws configure export-credentials --format process`); a container's role; an instance's
+kind of login can provide: `aws configure export-credentials --format process`); a container's role; an instance's
 role. Where none of these gives anything, requests are not signed, which public buckets allow.
 """
 
@@ -50,7 +50,8 @@ class Provider:
             return self._kept
 
     def renew(self, refused: Credentials) -> Credentials | None:
-        """Other keys than those that the service says have expired, None if there are none. Raises CredentialsError."""
+        """Keys that replace those that have expired according to the service; None if there are none. Raises
+        CredentialsError."""
         with self._lock:
             if not self._asked or self._kept == refused:
                 self._kept, self._asked = self._find(), True

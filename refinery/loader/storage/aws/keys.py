@@ -7,7 +7,8 @@ from typing import Any
 
 
 class CredentialsError(OSError):
-    """Keys should be there and cannot be had. One line, without any of them. passing: another try may succeed."""
+    """Credentials are configured but cannot be obtained. The message is one line and names no secret. passing:
+    another try may succeed."""
 
     def __init__(self, message: str, passing: bool = False) -> None:
         super().__init__(message)

@@ -19,7 +19,7 @@ CONTAINER = "http://169.254.170.2"
 CONTAINERS = ("169.254.170.2", "169.254.170.23", "fd00:ec2::23")  # where http:// is allowed to, beside this machine
 INSTANCE = "http://169.254.169.254"
 SECONDS = 10.0  # of a request
-INSTANCE_SECONDS = 1.0  # a machine that is no instance gives no answer at all
+INSTANCE_SECONDS = 1.0  # a machine that is not an instance gives no answer at all
 TRIES = 3
 MOST_BYTES = 1 << 20
 

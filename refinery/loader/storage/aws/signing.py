@@ -18,12 +18,12 @@ NO_BODY = hashlib.sha256(b"").hexdigest()
 
 
 def encoded_path(key: str) -> str:
-    """A key as it stands in the path of a request and in what is signed."""
+    """A key as encoded in the path of a request and in the signature."""
     return quote(key, safe="/~")
 
 
 def encoded_query(query: Iterable[tuple[str, str]]) -> str:
-    """Parameters as they stand in a request and in what is signed: in order."""
+    """Parameters as encoded in a request and in the signature, in order."""
     return "&".join(f"{quote(name, safe='~')}={quote(value, safe='~')}" for name, value in sorted(query))
 
 

@@ -85,8 +85,8 @@ class LocalFiles:
                     found = google_crc32c.value(stream.read(CHECKSUM_BLOCK))
                     if found != expected[block]:
                         raise CorruptShard(
-                            f"{url}: block {block}: crc32c {found:08x} found, {expected[block]:08x} expected: the file "
-                            "is damaged; copy it again or rebuild it"
+                            f"{url}: block {block}: crc32c {found:08x} found, {expected[block]:08x} expected; the file "
+                            "is damaged, copy it again or rebuild it"
                         )
                     done[block] = 1
 

@@ -204,7 +204,7 @@ class PackedSource:
         return np.concatenate([np.empty(0, np.int64), *starts]), counts, valid, loss
 
     def check_all(self) -> None:
-        """Decode and check every row now. Raises as `read`."""
+        """Decode and check every row now. Raises the same errors as `read`."""
         for number, spans in enumerate(self._spans):
             for index in range(len(spans)):
                 self._group(number, index)

@@ -41,16 +41,16 @@ class PackedStream(TokenStream):
     [batch_size, sequence_length] of the contract's types; -1 where a token or a whole file has none.
 
     Arguments, batches, states and receipts are those of TokenStream, but: sequence_length must be the corpus' own
-    length of rows; labels at documents' ends and in padding are -100, and positions and doc_ids begin anew with every
+    length of rows; labels at documents' ends and in padding are -100, and positions and doc_ids restart with every
     document; what TokenStream counts in tokens is places, padding included; blocks of the order are row groups, 8
     lanes of windows of 4 (`order` changes it); `tokens_per_shard` and `receipt` name the Parquet files; decoded:
     where decoded row groups are kept on disk, None for memory alone (refinery.loader.stream.packed.decoded_cache).
     check_first: decode and check every row of the split now, not when its row group is first read. packing_every: call
     `report` with `packing` of so many batches after each so many, 0 for never; None logs a line.
 
-    Raises as TokenStream, ValueError for a corpus without packed rows, another length and fill_in_middle (rows are
-    packed as they are) and an unknown column; FormatError, before the first batch, for a file with missing or wrong
-    columns, and for a wrong row before any row of its row group is delivered.
+    Raises the same errors as TokenStream, ValueError for a corpus without packed rows, another length and
+    fill_in_middle (rows are packed as they are) and an unknown column; FormatError, before the first batch, for a
+    file with missing or wrong columns, and for a wrong row before any row of its row group is delivered.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PackedStream(TokenStream):
             if options.get(name) is not None:
                 raise ValueError(f"{name}: given, rows are packed already, so None is allowed")
         if isinstance(options.get("sequence_length", args[1] if len(args) > 1 else None), list | tuple):
-            raise ValueError("sequence_length: stages given, the rows' own length is allowed: they are packed already")
+            raise ValueError("sequence_length: stages given, the rows' own length is allowed; they are already packed")
         self._decoded = of_kind("decoded", decoded, DecodedParams)
         self._every = whole("packing_every", packing_every, 0)
         self._report = report or (lambda packing: _log.info("packing: %s", packing))
@@ -116,9 +116,9 @@ class PackedStream(TokenStream):
             raise StateError(
                 f"state: of an earlier version of this corpus ({version[:12]}), from which {told['documents']:,} "
                 "documents were taken since. Rows are filled by the lengths of all documents of a shard, so its rows "
-                "are others now, and a position among the old ones means nothing here. Deliver what is left of the "
-                "epoch from the old version, while that is there, or begin anew: without a state, and with another "
-                "seed for another order. TokenStream can go on, with states of its own"
+                "have changed, and a position among the old rows has no meaning here. Deliver what is left of the "
+                "epoch from the old version while it exists, or start without a state (and with another seed for "
+                "another order). TokenStream can continue with its own states"
             )
         super()._turn_to(version)
 

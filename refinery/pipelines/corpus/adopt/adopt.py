@@ -85,7 +85,7 @@ def adopt(options: AdoptOptions, say: Callable[[str], None] = print) -> Manifest
     store = open_store(root)
     for name in (MANIFEST, RUN):
         if store.size(name) is not None:
-            raise ValueError(f"--output: {options.output} given, which holds {name}: a corpus or a run of its own")
+            raise ValueError(f"--output: {options.output} given, which holds {name}: another corpus or run")
     data = read_resource(options.tokenizer)
     tokenizer = load_tokenizer_bytes(data, options.tokenizer)
     bos_id = _mark(tokenizer, "bos", options.bos, tokenizer.bos_id())
@@ -171,7 +171,7 @@ def _mark(tokenizer: Tokenizer, key: str, name: str | None, own: int | None) -> 
         return own
     found = tokenizer.token_id(str(name))
     if found is None:
-        raise ValueError(f"--{key}: {name!r} given, which is no token of --tokenizer")
+        raise ValueError(f"--{key}: {name!r} given, which is not a token of --tokenizer")
     return found
 
 
@@ -180,8 +180,8 @@ def _own_name(pair: Pair, root: str, options: AdoptOptions) -> str:
         return pair.url[len(root) + 1 :]
     if not options.copy:
         raise ValueError(
-            f"{pair.url}.bin is not below --output {options.output}: a manifest lists files below its own place. Give "
-            "a folder that holds them all as --output, or --copy"
+            f"{pair.url}.bin is not below --output {options.output}: a manifest lists only files below its folder. "
+            "Give a folder that holds them all as --output, or pass --copy"
         )
     return ""
 
@@ -232,7 +232,7 @@ def _check_whole(shards: Sequence[_Shard]) -> None:
     dtypes = {shard.found.index.dtype.name: shard.pair.url for shard in shards}
     if len(dtypes) > 1:
         both = " and ".join(f"{name} in {url}.idx" for name, url in sorted(dtypes.items()))
-        raise FormatError(f"{both} found: a corpus has one type of token; adopt them as two")
+        raise FormatError(f"{both} found, but a corpus has one type of token; adopt them as two")
 
 
 def _verdict(

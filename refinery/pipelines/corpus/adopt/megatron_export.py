@@ -55,15 +55,13 @@ def export_megatron(
     """
     root, target = place_of(prefix), place_of(output)
     if target.startswith(f"{root}/") or target == root:
-        raise ValueError(f"--output: {output} given, which is inside of what is exported; name a place of its own")
+        raise ValueError(f"--output: {output} given, which is inside of what is exported; name another place")
     store, out = open_store(root), open_store(target)
     if out.size(MANIFEST) is not None:
         raise ValueError(f"--output: {output} given, which holds {MANIFEST} already")
     has_manifest = store.size(MANIFEST) is not None
     if has_manifest == bool(tokenizer):
-        needs = (
-            "it has a tokenizer of its own" if has_manifest else "--tokenizer FILE is needed for other Parquet files"
-        )
+        needs = "it has its own tokenizer" if has_manifest else "--tokenizer FILE is needed for other Parquet files"
         raise ValueError(f"{prefix}: {MANIFEST} is {'there' if has_manifest else 'missing'}: {needs}")
     if tokenizer:
         known, made = _foreign(store, tokenizer, absent, target.rpartition("/")[2])
@@ -168,7 +166,7 @@ def _convert(file: GuardedFile, url: str, dtype: np.dtype[Any], vocab_size: int,
         raise FormatError(f"{url}: column input_ids: {kind or 'nothing'} found, a list for each document expected")
     if "doc_ids" in schema.names:
         raise FormatError(
-            f"{url}: packed rows without a manifest: whether documents that were cut are whole is not known"
+            f"{url}: packed rows without a manifest, so it is unknown whether documents that were cut are complete"
         )
     names = [name for name in ("id", "source") if name in schema.names and pa.types.is_string(schema.field(name).type)]
     offset = row = 0
@@ -202,7 +200,7 @@ def _convert(file: GuardedFile, url: str, dtype: np.dtype[Any], vocab_size: int,
 
 
 def _id(text: str | None) -> bytes:
-    """Zeros for what is no id of a document."""
+    """Zeros for what is not an id of a document."""
     try:
         found = bytes.fromhex(text or "")
     except ValueError:

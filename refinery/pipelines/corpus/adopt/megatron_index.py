@@ -48,7 +48,7 @@ def read_megatron_index(data: bytes, what: str) -> FoundIndex:
         raise FormatError(f"{what}: dtype code {code} ({name}) found, 8 (uint16), 4 (int32) or 5 (int64) expected")
     size = IDX_HEADER.size + 12 * n + 8 * entries
     if len(data) == size + n and n:
-        raise FormatError(f"{what}: it ends with modes of sequences: multimodal data, text alone is allowed")
+        raise FormatError(f"{what}: it ends with modes of sequences, so it is multimodal data; only text is allowed")
     if len(data) != size:
         raise FormatError(f"{what}: {len(data)} bytes found, {size} expected for {n} sequences, {entries} boundaries")
     boundaries = np.frombuffer(data, "<i8", entries, IDX_HEADER.size + 12 * n)

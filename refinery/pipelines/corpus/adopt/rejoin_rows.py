@@ -1,7 +1,7 @@
 """The documents of a shard from its packed rows: pieces of cut ones put together again, in the corpus' order.
 
 What was cut is proved to be whole: the pieces of a document follow each other from its first token on, and together all
-documents have the bytes whose SHA-256 the manifest tells of the shard's .bin.
+documents have the SHA-256 that the manifest lists for the shard's .bin.
 """
 
 from collections import Counter
@@ -75,7 +75,7 @@ def write_shard(store: Store, manifest: Manifest, shard: ShardEntry, seed: int, 
         if (found := checksums(paths[kind]).sha256) != expected.sha256:
             raise FormatError(
                 f"{store.url(expected.path)}: the documents of its packed rows have sha256 {found}, {expected.sha256} "
-                "expected from the manifest: they cannot be put together again"
+                "expected from the manifest; the documents cannot be put together again"
             )
     loose.unlink()
     return paths
@@ -87,7 +87,7 @@ def _read(store: Store, path: str, layout: PackedFormat, pieces: _Pieces) -> Ite
     with guarded_parquet(store.open(path), store.url(path)) as file:
         check_columns(file.schema_arrow, layout, path)
         if missing := [name for name in ORIGIN if name not in file.schema_arrow.names]:
-            raise FormatError(f"{path}: column {missing[0]} is missing: which documents these rows hold is not known")
+            raise FormatError(f"{path}: column {missing[0]} is missing: so the documents of these rows are unknown")
         for group in range(file.num_row_groups):
             table = file.read_row_group(group, use_threads=False)
             rows = parse_rows(table, layout, path, first)
@@ -132,7 +132,7 @@ def _whole_documents(pieces: _Pieces, seed: int, shard: ShardEntry) -> list[int]
         if start != end:
             raise FormatError(
                 f"packed rows of {shard.bin.path}: document {pieces.ids[number].hex()}: a piece from token {start} on "
-                f"found, one from {end} on expected: a document that was cut is not all there"
+                f"found, one from {end} on expected: a document that was cut is incomplete"
             )
         end = start + pieces.tokens[number]
     return [key[-1] for key in keys]

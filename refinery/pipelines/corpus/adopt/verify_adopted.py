@@ -28,7 +28,7 @@ class AdoptedReport(Verdict):
     def read_lines(self) -> list[str]:
         return [
             f"{self.prefix}: {self.documents:,} documents, {self.tokens:,} tokens in {self.shards:,} shards",
-            f"read {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s; adopted: where documents come from is not known",
+            f"read {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s; adopted: origins of documents are not recorded",
         ]
 
 

@@ -181,7 +181,7 @@ def audit(asked: Asked, sample: Sample, workers: int, most_files: int | None, sa
     inputs = chosen_inputs(run, sample.seed, most_files)
     if run.earlier and len(inputs) < len(run.inputs):
         raise ValueError(f"--files: source {min(run.earlier)} has documents of an earlier run, which are read whole")
-    say(f"{len(inputs):,} of {len(run.inputs):,} input files; are they those of the run?")
+    say(f"{len(inputs):,} of {len(run.inputs):,} input files; check that they are those of the run")
     tasks = {key_of(entry): found for entry, found in zip(inputs, scan(run.tasks, inputs, "inputs", say), strict=True)}
     with TemporaryDirectory(prefix="refinery-audit-") as folder:
         job = Job(asked, sample, folder, run.earlier)

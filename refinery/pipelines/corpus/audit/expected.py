@@ -69,9 +69,9 @@ class Judge:
         self.fixed = ("id", "url", "source", "origin", *sorted(early))  # fields of a row that no cut changes
 
     def may_be_cut(self, origin: str, row: Row | None) -> bool:
-        """Whether what other documents have, too, and was cut, explains that a document has another fate than its whole
-        text has: it is in the corpus, or in rejects/ by a stage of phase 3, or dropped for a reason of one of these for
-        which the sample of rejects does not take it."""
+        """Whether what other documents have, too, and was cut, explains why the fate of a document differs from that
+        of its whole text: it is in the corpus, or in rejects/ by a stage of phase 3, or dropped for a reason of one
+        of these for which the sample of rejects does not take it."""
         if not self.cuts:
             return False
         if row is not None:

@@ -69,13 +69,13 @@ class AuditedRun:
         self.corpus = Corpus(self.asked.prefix)
         self.store, self.manifest, self.digest = self.corpus.store, self.corpus.manifest, self.corpus.sha256
         if self.corpus.is_adopted:
-            raise ValueError(f"{self.asked.prefix} was adopted from files of another tool: nobody recorded its inputs")
+            raise ValueError(f"{self.asked.prefix} was adopted from files of another tool, which recorded no inputs")
         if not self.corpus.lists(RUN):
             raise FormatError(f"{self.asked.prefix}: {RUN} is not in the manifest, so its inputs are not known")
         self.run = self.corpus.run
         for what, ours in (("recipe", self.manifest.recipe), ("fingerprint", self.manifest.fingerprint)):
             if self.run.get(what) != ours:
-                raise FormatError(f"{self.store.url(RUN)}: another {what} than in the manifest")
+                raise FormatError(f"{self.store.url(RUN)}: its {what} is not that of the manifest")
         self.recipe = self._load()
         self.differs = tuple(self._differences())
 
@@ -153,7 +153,7 @@ class AuditedRun:
         is another file."""
         source = next((each for each in self.recipe.sources if each.name == entry["source"]), None)
         if source is None:
-            raise FormatError(f"{self.store.url(RUN)}: an input of {entry['source']!r:.80}, which is no source")
+            raise FormatError(f"{self.store.url(RUN)}: an input of {entry['source']!r:.80}, which is not a source")
         siblings = sorted(str(each["path"]) for each in self.inputs if each["source"] == source.name)
         index = siblings.index(str(entry["path"]))
         share = None if source.cap is None else source.cap // len(siblings) + (index < source.cap % len(siblings))
@@ -210,7 +210,9 @@ class AuditedRun:
                 f"below {self.common or 'the folder of the run'}, or --inputs OLD=NEW"
             ) from None
         if found.size != entry["size"]:
-            raise ValueError(f"{here:.300}: {found.size:,} bytes, {entry['size']:,} when the run read it: another file")
+            raise ValueError(
+                f"{here:.300}: {found.size:,} bytes, {entry['size']:,} when the run read it; this is another file"
+            )
         whole = self.sums.get((str(entry["source"]), str(entry["path"])))
         if "://" in here:
             is_same = not (whole and found.crc32c) or found.crc32c == whole
@@ -219,5 +221,5 @@ class AuditedRun:
         else:
             is_same = "://" in str(entry["path"]) or input_digest(here, found.size) == entry["digest"]
         if not is_same:
-            raise ValueError(f"{here:.300}: other bytes than those that the run read, of the same number")
+            raise ValueError(f"{here:.300}: as long as the file that the run read, but with different bytes")
         return found

@@ -166,10 +166,10 @@ def problem_of(row: Row, survivor: Document, run: AuditedRun) -> str:
         return "" if same and row["similarity"] == 0 else f"the document kept has the address {survivor.url!r:.100}"
     rank = rank_key(survivor, recipe.source_facts()[survivor.source].priority, recipe.rank)
     if (rank, row["kept_id"]) > (bytes.fromhex(row["rank"]), row["id"]):
-        return "the document kept comes behind the removed one in rank"
+        return "the document kept has a lower rank than the removed one"
     if reason == EXACT:
         equal = row["id"] == row["kept_id"] and row["similarity"] == 1
-        return "" if equal else "no copy: ids or similarity differ"
+        return "" if equal else "not a copy: ids or similarity differ"
     params = near_params(row, recipe)
     if params is None:
         return f"the recipe has no such stage: {reason!r:.60}"

@@ -73,7 +73,7 @@ def chosen_rows(
 ) -> tuple[list[Row], dict[str, int]]:
     """The chosen rows of a file, with its kind and shard; and of sources with a target the last slice that is kept.
 
-    Ids are hexadecimal. Memory: a row group. Raises as `GuardedFile`.
+    Ids are hexadecimal. Memory: a row group. Raises the same errors as `GuardedFile`.
     """
     schema = {**ROWS, KEPT: provenance_schema(manifest.columns)}[file.kind]
     rows: list[Row] = []
@@ -114,7 +114,7 @@ def without_nulls(table: pa.Table, url: str) -> pa.Table:
 
 def file_of(row: Mapping[str, Any], earlier: frozenset[str]) -> str:
     """The input file of a row, as a key. earlier: sources that read documents of earlier runs, whose origins are those
-    of that run: their rows are one group."""
+    of that run; their rows are one group."""
     source = str(row["source"])
     return f"{source}\n" if source in earlier else f"{source}\n{str(row['origin']).rpartition('@')[0]}"
 

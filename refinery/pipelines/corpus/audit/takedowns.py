@@ -17,10 +17,10 @@ from refinery.transforms.dedup.stages import DEDUP
 WORDS = {
     REQUESTED: "it was asked for",
     COPY: "it has the text of one that was asked for, or stood for it",
-    UNREPRESENTED: "what had stood for it went",
+    UNREPRESENTED: "the document kept instead was removed",
 }
 STAGE_OF = {reason.name: stage.name for stage in DEDUP for reason in stage.reasons}
-REJECT_GONE = "dropped, and its row of rejects/ may be one that a takedown took out"
+REJECT_GONE = "dropped, and a takedown may have removed its row of rejects/"
 
 
 @dataclass(frozen=True)

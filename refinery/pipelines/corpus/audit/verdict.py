@@ -86,7 +86,7 @@ class Verdict:
     def statement(self) -> str:
         """What the sample says about the whole."""
         if not self.units:
-            return "nothing was compared, so nothing is said; take a larger --sample"
+            return "nothing was compared; use a larger --sample"
         if self.is_whole:
             return f"all {self.units:,} records that can be decided were compared: {self.outcome.differing:,} differ"
         whole = "" if self.files == self.of else f" of the {self.files:,} input files that were chosen"

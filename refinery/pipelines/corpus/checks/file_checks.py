@@ -24,7 +24,7 @@ def verdict_lines(failures: Sequence[str]) -> list[str]:
 
 def collect(what: str, check: Iterable[str]) -> list[str]:
     """All failures of a check. An exception becomes one more: on corrupt input any library may raise anything. A
-    FormatError names its file, and is told as every tool tells it."""
+    FormatError names its file, and is reported in the same words by every tool."""
     failures = []
     try:
         for failure in check:

@@ -1,5 +1,5 @@
 """The checks of the columns of packed rows' tokens that no row alone can tell: over the pieces of a document, against
-its text's size, and, for a sample, against columns made anew from its tokens."""
+its text's size, and, for a sample, against columns made again from its tokens."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class ColumnCheck:
         self._ends: tuple[list[I64], list[I64]] = ([], [])
 
     def add(self, block: PackedRows, firsts: I64, sizes: I64, ids: Sequence[bytes], starts: I64) -> None:
-        """The pieces of a row group. firsts, sizes: of their tokens among all that are no padding, with a BOS that was
+        """The pieces of a row group. firsts, sizes: of their tokens among all that are not padding, with a BOS that was
         put in. ids, starts: of the documents, and of the tokens that they begin with."""
         inside = block.doc_ids.reshape(-1) >= 0
         places = np.stack([block.column(name).reshape(-1)[inside] for name in PLACES], axis=1).astype(np.int64)
@@ -71,7 +71,7 @@ class ColumnCheck:
         back = (same & known[1:] & known[:-1])[:, None] & (first[1:] < last[:-1])
         for number, name in enumerate(PLACES):
             if back[:, number].any():
-                yield int(owners[1:][back[:, number]][0]), f"{name}: it goes back from piece to piece"
+                yield int(owners[1:][back[:, number]][0]), f"{name}: it decreases from piece to piece"
 
     def check_sample(
         self, store: Store, manifest: Manifest, shard: ShardEntry, tokenizer: Tokenizer, lock: threading.Lock

@@ -38,7 +38,7 @@ def check_takedowns(
 
 def check_proof(store: Store, takedown: Takedown, manifest: Manifest | None) -> Iterator[str]:
     """The proof is of this takedown, its sums hold, and nothing was left. manifest: of the version that it made, where
-    that is the one at hand."""
+    that is the current one."""
     try:
         proof = unseal(store.read(takedown.proof), takedown.proof)
         if proof["kind"] != PROOF_KIND:
@@ -46,7 +46,7 @@ def check_proof(store: Store, takedown: Takedown, manifest: Manifest | None) -> 
         if proof["fingerprint"] != takedown.fingerprint:
             yield f"{takedown.proof}: fingerprint {proof['fingerprint']!r:.80} found, {takedown.fingerprint} expected"
         if proof["previous"]["manifest_sha256"] != takedown.previous:
-            yield f"{takedown.proof}: it is of another version before: {takedown.previous} expected"
+            yield f"{takedown.proof}: it belongs to another previous version: {takedown.previous} expected"
         before, after = proof["previous"]["totals"], proof["totals"]
         for unit in COUNTS:
             counted = proof["removed"][unit], proof["reinstated"][unit]
@@ -62,13 +62,13 @@ def check_proof(store: Store, takedown: Takedown, manifest: Manifest | None) -> 
                 yield f"{takedown.proof}: {after[unit]} {unit} after, {manifest.totals[unit]} in the manifest"
         left = {name: count for name, count in proof["left"].items() if count}
         if left:
-            yield f"{takedown.proof}: rows were left that were asked for: {left}"
+            yield f"{takedown.proof}: requested rows are still there: {left}"
         if manifest is not None:
             entries = {shard.bin.path: shard for shard in manifest.shards}
             for each in proof["shards"]["rewritten"]:
                 shard = entries.get(each["path"])
                 if shard is None or shard.bin.sha256 != each["after"]["sha256"]:
-                    yield f"{takedown.proof}: {each['path']}: another file than it says"
+                    yield f"{takedown.proof}: {each['path']}: the file is not the one that the proof names"
     except FormatError as error:
         yield str(error)
     except (KeyError, TypeError, AttributeError) as error:

@@ -1,6 +1,6 @@
 """Whether the tokens of a document are a text's, and that text the document's: its id is a hash of it.
 
-Stages behind deduplication cut and redact texts and leave the id; the stage `encode` then notes the id of what it
+Stages after deduplication cut and redact texts but keep the id; the stage `encode` then records the id of what it
 encoded as `text_id` in the provenance's `meta`.
 """
 

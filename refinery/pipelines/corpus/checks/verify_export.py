@@ -1,6 +1,6 @@
 """Check a finished export: every file, every count, and that its texts are those of the corpus.
 
-The manifest holds the SHA-256 of each shard's tokens as the corpus has them. Every exported text is encoded again by
+The manifest holds the SHA-256 of each shard's tokens in the corpus. Every exported text is encoded again by
 the tokenizer in the export, and the digest of all its tokens must be that one. The corpus itself is not needed.
 """
 
@@ -23,7 +23,7 @@ from refinery.pipelines.corpus.checks.file_checks import SCRATCH, check_file, co
 from refinery.pipelines.corpus.checks.verdict import Verdict, reach
 from refinery.pipelines.corpus.export.checkpoint import CHECKPOINT, read_checkpoint
 from refinery.pipelines.corpus.export.export_format import RUN_KIND, TOKENS
-from refinery.pipelines.corpus.export.export_manifest import file_entries, read_export, sum_sources
+from refinery.pipelines.corpus.export.export_manifest import file_entries, manifest_name, read_export, sum_sources
 from refinery.pipelines.corpus.export.options import WORK
 from refinery.pipelines.corpus.export.read_documents import read_documents
 from refinery.pipelines.progress.work import Work
@@ -79,16 +79,17 @@ def _check(report: ExportReport, work: Work) -> Iterator[str]:
     store = open_store(report.prefix)
     manifest, _ = read_export(store)
     shards = manifest["shards"]
-    entries = [file_entry(entry, MANIFEST) for entry in file_entries(manifest)]
+    name_of = manifest_name(store)
+    entries = [file_entry(entry, name_of) for entry in file_entries(manifest)]
     report.shards, report.files = len(shards), 1 + len(entries)
     report.bytes = sum(entry.size for entry in entries)
     work.expect(report.bytes)
     listed = {entry.path for entry in entries}
-    yield from (f"{path}: listed twice in {MANIFEST}" for path in sorted(listed) if _times(entries, path) > 1)
+    yield from (f"{path}: listed twice in {name_of}" for path in sorted(listed) if _times(entries, path) > 1)
     is_tokens = manifest["options"]["format"] == TOKENS
     records = {RUN, CHECKPOINT} if is_tokens else {RUN}
     names = {name for name in store.list() if not name.startswith(f"{WORK}/")}
-    yield from (f"{path}: not listed in {MANIFEST}" for path in sorted(names - listed - records - {MANIFEST}))
+    yield from (f"{path}: not listed in {name_of}" for path in sorted(names - listed - records - {name_of}))
     if RUN in names:
         yield from collect(RUN, _check_run(store, manifest))
     if is_tokens:

@@ -143,7 +143,7 @@ def _check_shard(
     fill = next((id_ for name in ("eos_id", "bos_id") if (id_ := tokenizer[name]) is not None), 0)
     for start, stop in part.get("removed", ()):
         if (tokens[start:stop] != fill).any():
-            yield f"{path}: other tokens than {fill} from {start} to {stop}, where nothing is any more"
+            yield f"{path}: tokens from {start} to {stop} are not {fill}, though the documents there were removed"
     for name, wanted, places in (("bos_id", tokenizer["bos_id"], starts), ("eos_id", tokenizer["eos_id"], ends)):
         low, high = np.searchsorted(places, (position, position + len(tokens)))
         at = places[low:high] - position

@@ -24,6 +24,18 @@ class StageRow:
         entered, kept = self.entered[side], self.kept[side]
         return kept.documents / entered.documents if entered and kept and entered.documents else None
 
+    @property
+    def differs(self) -> bool:
+        """Whether the sides have other counts here."""
+        return self.entered[0] != self.entered[1] or self.kept[0] != self.kept[1]
+
+    def effect(self) -> tuple[float, int]:
+        """How much it matters: by how much the share of kept documents changed (1 where a side lacks the stage), then
+        by how many documents."""
+        one, other = self.retention(0), self.retention(1)
+        kept = [each.documents if each else 0 for each in self.kept]
+        return 1.0 if one is None or other is None else abs(other - one), abs(kept[1] - kept[0])
+
 
 @dataclass(frozen=True)
 class ReasonRow:

@@ -91,8 +91,8 @@ def documents(found: Documents) -> Html:
     parts = [[(what, pair[n].documents / most) for what, pair in pairs.items()] for n in (0, 1)]
     for n, side in enumerate("ab"):
         parts[n].append((side, lost[side.upper()].documents / most))
-    rows = [[MEANS[what], *pair_cells(*pair)] for what, pair in pairs.items()]
-    rows.append([MEANS["only"], *pair_cells(lost["A"], lost["B"])])
+    counted = {**{MEANS[what]: pair for what, pair in pairs.items()}, MEANS["only"]: (lost["A"], lost["B"])}
+    rows = [[words, *pair_cells(*pair)] for words, pair in counted.items() if any(each.documents for each in pair)]
     moved = [
         el("p", f"{count:,} of these moved from {before} to {after} ({PLACES[which]})")
         for which, before, after, count in found.moves
@@ -134,6 +134,7 @@ def fates(label: str, other: str, found: Sequence[FateCount], lost: Count) -> Ht
     """Documents of one side alone, by what became of them on the other one."""
     if not lost.documents:
         return None
+    largest = sorted(found, key=lambda each: -each.count.documents)
     rows = [
         [
             fate_words(each.fate),
@@ -142,13 +143,13 @@ def fates(label: str, other: str, found: Sequence[FateCount], lost: Count) -> Ht
             share(part),
             f"{each.count.tokens:,}",
         ]
-        for each in found
+        for each in largest
         for part in (each.count.documents / lost.documents,)
     ]
     return section(
         f"Only in {label}: what became of them in {other}",
         table([f"in {other}", "", "documents", "share", "tokens"], rows),
-        [[replayed(each), examples(fate_words(each.fate), each.entries, each)] for each in found],
+        [[replayed(each), examples(fate_words(each.fate), each.entries, each)] for each in largest],
     )
 
 
@@ -202,36 +203,42 @@ def by_source(found: Documents) -> Html | None:
     """The documents of each source."""
     rows = [
         [f"{source}: {MEANS[what]} ({side})", f"{count.documents:,}", human_bytes(count.bytes), f"{count.tokens:,}"]
-        for (what, side, source), count in found.by_source.items()
+        for (what, side, source), count in sorted(found.by_source.items(), key=lambda item: -item[1].documents)
+        if what != "same" and count.documents
     ]
     if not rows:
         return None
     shown = table(["source", "documents", "bytes", "tokens"], rows[:BY_SOURCE])
-    return section("Documents by source", el("details", el("summary", f"{len(rows):,} rows"), shown))
+    return section("What differs, by source", el("details", el("summary", f"{len(rows):,} rows"), shown))
 
 
 def funnel(found: Comparison) -> Html | None:
     """Both funnels, and which reasons moved most."""
     if not found.stages:
         return None
-    moved = [row for row in found.reasons if row.difference]
+    moved = by_effect(row for row in found.reasons if row.difference)
+    by_source = by_effect(row for row in found.reasons_by_source if row.difference)
+    unlike = [row for row in found.stages if row.differs]
+    alike = len(found.stages) - len(unlike)
+    sources = [row for row in found.stages_by_source if row.differs]
+    head = ["stage", "kept", "in A", "in B", "kept A", "kept B", "share A", "share B", "B - A"]
+    if not unlike and not moved:
+        return section("The funnel", el("p", f"All {alike:,} stages have the same counts on both sides."))
     return el(
         "div",
         section(
             "The funnel, side by side",
+            el("p", "Only stages that differ, those whose share of kept documents changed most first."),
             key(*A_AND_B),
-            table(
-                ["stage", "kept", "in A", "in B", "kept A", "kept B", "share A", "share B", "B - A"],
-                stages(found.stages),
-            ),
+            table(head, stages(sorted(unlike, key=StageRow.effect, reverse=True))),
+            el("p", f"{alike:,} more stages have the same counts on both sides.") if alike else None,
             el(
                 "details",
                 el("summary", "By source"),
-                table(
-                    ["stage", "kept", "in A", "in B", "kept A", "kept B", "share A", "share B", "B - A"],
-                    stages(found.stages_by_source[:BY_SOURCE]),
-                ),
-            ),
+                table(head, stages(sorted(sources, key=StageRow.effect, reverse=True)[:BY_SOURCE])),
+            )
+            if sources
+            else None,
         ),
         section(
             "What moved most",
@@ -244,11 +251,18 @@ def funnel(found: Comparison) -> Html | None:
                 el("summary", "By source"),
                 table(
                     ["reason", "", "A", "B", "change", "bytes A", "bytes B"],
-                    reasons([row for row in found.reasons_by_source if row.difference][:REASONS]),
+                    reasons(by_source[:REASONS]),
                 ),
-            ),
+            )
+            if by_source
+            else None,
         ),
     )
+
+
+def by_effect(rows: Iterable[ReasonRow]) -> list[ReasonRow]:
+    """Those that moved most documents first."""
+    return sorted(rows, key=lambda row: (-abs(row.difference), row.stage, row.outcome, row.reason, row.source))
 
 
 def stages(rows: Iterable[StageRow]) -> Iterator[Sequence[object]]:
@@ -288,6 +302,7 @@ def settings(found: Comparison) -> Html:
     files = [
         [each.source, *(f"{count:,}" for count in (each.only_a, each.only_b, each.both, each.other_bytes))]
         for each in found.inputs
+        if each.only_a or each.only_b or each.other_bytes
     ]
     return section(
         "Settings and inputs",
@@ -296,7 +311,7 @@ def settings(found: Comparison) -> Html:
         else el("p", "All settings are the same."),
         table(["input files of", "only in A", "only in B", "in both", "of these with other bytes"], files)
         if files
-        else None,
+        else el("p", "Both runs read the same input files."),
     )
 
 
@@ -310,7 +325,10 @@ def distributions(found: Sequence[Distribution]) -> Html | None:
     """How far apart the distributions are, and their curves."""
     if not found:
         return None
-    ordered = sorted(found, key=lambda each: -(each.distance or 0))
+    ordered = sorted((each for each in found if each.distance), key=lambda each: -(each.distance or 0))
+    alike = len(found) - len(ordered)
+    if not ordered:
+        return section("Distributions", el("p", f"All {alike:,} distributions are the same."))
     rows = [
         [
             f"{each.where}: {each.name}",
@@ -335,5 +353,6 @@ def distributions(found: Sequence[Distribution]) -> Html | None:
         el("p", "Total variation: the share of documents that would have to have another value for both to be alike."),
         el("p", "Kolmogorov-Smirnov: how far the cumulative shares of A and B are apart at most."),
         table(["of", "", "total variation", "Kolmogorov-Smirnov", "median A", "median B"], rows),
+        el("p", f"{alike:,} more distributions are the same, or a side has no documents there.") if alike else None,
         el("details", el("summary", "Curves"), key(*A_AND_B), shown) if shown else None,
     )

@@ -1,7 +1,7 @@
 """checkpoint.json of a token export: which corpus is being written, and what was planned for it.
 
-It is replaced at each step, where manifest.json tells of the last finished state alone: readers of the manifest never
-see a corpus that is half there, and a command that was cut off finds here where it was.
+It is replaced at each step, while manifest.json describes only the last finished state, so readers of the manifest
+never see a corpus that is half there, and a command that was cut off finds here where it was.
 """
 
 from collections.abc import Mapping

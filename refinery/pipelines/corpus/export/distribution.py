@@ -10,7 +10,7 @@ from pathlib import Path
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
-from refinery.loader.format.manifest import MANIFEST, FileEntry
+from refinery.loader.format.manifest import FileEntry
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.read.remote.fetch_files import fetch_files
 from refinery.loader.storage.open_store import open_store
@@ -18,7 +18,7 @@ from refinery.loader.storage.store import Store
 from refinery.loader.stream.assignment import SHARDS
 from refinery.loader.stream.node import node_shards
 from refinery.pipelines.corpus.export.export_format import TOKENS
-from refinery.pipelines.corpus.export.export_manifest import holds_export, read_export
+from refinery.pipelines.corpus.export.export_manifest import holds_export, manifest_name, read_export
 from refinery.transforms.core.safe_text import safe
 
 
@@ -53,7 +53,7 @@ def _token_files(store: Store, split: str) -> Iterator[tuple[str, tuple[FileEntr
             if shard.tokens:
                 yield shard.bin.path, (shard.bin, shard.tokens)
         return
-    top = Fields(read_export(store)[0], store.url(MANIFEST))
+    top = Fields(read_export(store)[0], store.url(manifest_name(store)))
     if top.inner("options").text("format") != TOKENS:
         raise FormatError(f"{store.root}: an export of documents; nodes train on a corpus or on an export to torch")
     for fields in top.list("shards"):
@@ -69,7 +69,7 @@ def withdrawn(store: Store) -> list[str]:
     """Names of the files that a token export had, and has no more: what nodes and caches have of them is to go."""
     if not holds_export(store):
         return []
-    top = Fields(read_export(store)[0], store.url(MANIFEST))
+    top = Fields(read_export(store)[0], store.url(manifest_name(store)))
     return [fields.path("path") for fields in top.list("withdrawn")] if "withdrawn" in top.value else []
 
 

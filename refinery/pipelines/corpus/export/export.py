@@ -10,6 +10,7 @@ from refinery.pipelines.corpus.export.place import open_corpus
 from refinery.pipelines.corpus.export.texts import TextExport
 from refinery.pipelines.run.prefix import location
 from refinery.pipelines.runners.runner import Runner
+from refinery.transforms.core.wording import many
 
 
 def export_corpus(
@@ -42,9 +43,16 @@ def export_corpus(
             raise ValueError(f"{place}: given with --runner {runner.name}, whose workers need gs://bucket/prefix")
     corpus = open_corpus(str(prefix))
     if location(str(output)).startswith(f"{corpus.root}/"):
-        raise ValueError(f"--output: {output} given, which is inside the corpus; name a place of its own")
+        raise ValueError(f"--output: {output} given, which is inside the corpus; name another place")
     if options.format == TOKENS:
         from refinery.pipelines.corpus.export.token_export import TokenExport
 
-        return TokenExport(corpus, str(output), options, runner, append, rewrite, say).run()
+        made = TokenExport(corpus, str(output), options, runner, append, rewrite, say).run()
+        if not made["shards"]:
+            held = sum(made["leftover_tokens"].values())
+            say(
+                f"warning: {output} has no full shard: {many(held, 'token')} wait in leftover files for the next "
+                f"--append, and torch loads none of them; give a --shard-tokens below {options.shard_tokens:,}"
+            )
+        return made
     return TextExport(corpus, str(output), options, runner, work, recipe, say).run()

@@ -35,7 +35,7 @@ FLAGS = ("compression", "single_file")  # of `refinery export`, which a format m
 
 @dataclass(frozen=True)
 class FileOptions:
-    """What a format may be told. compression: a key of COMPRESSIONS. single_file: one file for each split."""
+    """Options of a format. compression: a key of COMPRESSIONS. single_file: one file for each split."""
 
     compression: str = "zstd"
     single_file: bool = False
@@ -86,6 +86,7 @@ class ExportFormat:
 
     flags: of FLAGS, those that it takes. file_name: of a file, called as `shard_file`. beside: the files that stand
     beside them, as (name, bytes), once all are written. libraries: distributions whose version decides the bytes.
+    hidden: whether the names of the manifest and the tokenizer begin with "_", for libraries that read all else.
     """
 
     name: str
@@ -98,6 +99,7 @@ class ExportFormat:
     file_name: Callable[[str, str, str, str], str] = shard_file
     beside: Callable[[Written], Iterable[tuple[str, bytes]]] = nothing
     libraries: tuple[str, ...] = ()
+    hidden: bool = False
     module: str = field(default="", compare=False)  # "module:NAME" of a user's own
 
     def __post_init__(self) -> None:

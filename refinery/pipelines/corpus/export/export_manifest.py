@@ -9,6 +9,15 @@ from refinery.loader.format.manifest import MANIFEST, MAX_MANIFEST, check_versio
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.export.export_format import KIND
 
+# Where formats whose libraries read every file of a folder have the manifest: names that begin with "_" are skipped by
+# pyarrow, Spark, DuckDB's globs and others.
+HIDDEN = f"_{MANIFEST}"
+
+
+def manifest_name(store: Store) -> str:
+    """Where the manifest of an export is, or would be."""
+    return HIDDEN if store.size(HIDDEN) is not None else MANIFEST
+
 
 def is_export(data: bytes) -> bool:
     """Whether a manifest's bytes are those of an export; without a check of anything else."""
@@ -18,7 +27,7 @@ def is_export(data: bytes) -> bool:
 def holds_export(store: Store) -> bool:
     """Whether an export is published at `store`, sound or not. Cost: a read of manifest.json."""
     try:
-        return is_export(store.read(MANIFEST, 0, MAX_MANIFEST))
+        return is_export(store.read(manifest_name(store), 0, MAX_MANIFEST))
     except (FileNotFoundError, NotADirectoryError):
         return False
 
@@ -28,9 +37,11 @@ def read_export(store: Store) -> tuple[dict[str, Any], str]:
     something else."""
     where = store.url(MANIFEST)
     try:
-        data = store.read(MANIFEST, 0, MAX_MANIFEST + 1)
+        name = manifest_name(store)
+        where = store.url(name)
+        data = store.read(name, 0, MAX_MANIFEST + 1)
     except (FileNotFoundError, NotADirectoryError):
-        raise FormatError(f"{store.root}: {MANIFEST} is missing: no finished export") from None
+        raise FormatError(f"{store.root}: {MANIFEST} is missing, so the export is not finished") from None
     if len(data) > MAX_MANIFEST:
         raise FormatError(f"{where}: more than {MAX_MANIFEST} bytes found, {MAX_MANIFEST} at most expected")
     payload = unseal(data, where)

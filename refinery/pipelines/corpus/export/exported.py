@@ -1,4 +1,4 @@
-"""An export of a corpus, behind the same methods: its documents as its files have them."""
+"""An export of a corpus, with the same methods; documents are read from its files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -7,12 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from refinery.loader.errors import written_by_a_run
-from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.format.parquet.guarded import guarded_parquet
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.export.export_format import TOKENS
-from refinery.pipelines.corpus.export.export_manifest import read_export
+from refinery.pipelines.corpus.export.export_manifest import manifest_name, read_export
 from refinery.pipelines.published.columns import TEXT, Columns
 from refinery.pipelines.published.published import Found, Place, id_bytes
 from refinery.pipelines.published.scan import Say, silent
@@ -33,7 +32,7 @@ class ExportedCorpus:
         self.store = open_store(location) if isinstance(location, str) else location
         self.manifest: Mapping[str, Any]
         self.manifest, self.sha256 = read_export(self.store)
-        self._where = self.store.url(MANIFEST)
+        self._where = self.store.url(manifest_name(self.store))
 
     @property
     def root(self) -> str:

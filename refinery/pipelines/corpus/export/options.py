@@ -10,6 +10,7 @@ from refinery.loader.format.manifest import Column
 from refinery.pipelines.corpus.export.export_format import COMPRESSIONS, FLAGS, TOKENS, ExportFormat, FileOptions
 from refinery.pipelines.corpus.export.registry import export_formats, load_format
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
+from refinery.transforms.core.wording import meant, nearest
 
 DTYPES = ("int64", "int32")  # of PyTorch shards
 SHARD_TOKENS = 2_500_000
@@ -39,7 +40,8 @@ class ExportOptions:
 
     def __post_init__(self) -> None:
         if self.compression not in ("", *COMPRESSIONS):
-            raise ValueError(f"--compression: {self.compression!r} given, {', '.join(COMPRESSIONS)} is allowed")
+            hint = nearest(self.compression, COMPRESSIONS)
+            raise ValueError(f"--compression: {self.compression!r:.80} given, {hint}")
         if self.dtype not in DTYPES:
             raise ValueError(f"--dtype: {self.dtype!r} given, {' or '.join(DTYPES)} is allowed")
         if not 1 <= self.shard_tokens < 2**31:
@@ -55,7 +57,7 @@ class ExportOptions:
             if is_set and self.format != TOKENS:
                 raise ValueError(f"{named}: given with --format {self.format}, it is for --format {TOKENS}")
         if self.fields and self.format == TOKENS:
-            raise ValueError(f"--fields: given with --format {TOKENS}, whose shards hold tokens alone")
+            raise ValueError(f"--fields: given with --format {TOKENS}, whose shards hold only tokens")
 
     @property
     def declared(self) -> ExportFormat:
@@ -78,7 +80,7 @@ class ExportOptions:
 
     @property
     def files(self) -> FileOptions:
-        """What the format is told."""
+        """The options for the format."""
         return FileOptions(self.compression or "zstd", self.single_file)
 
     def plain(self) -> dict[str, Any]:
@@ -106,5 +108,6 @@ def chosen_fields(options: ExportOptions, columns: Sequence[Column]) -> tuple[st
     if not options.fields:
         return tuple(name for name in known if name != "input_ids")
     if unknown := [name for name in options.fields if name not in known]:
-        raise ValueError(f"--fields: {unknown[0]!r} given, some of {', '.join(known)} is allowed")
+        hint = meant(unknown[0], known, "") or f"some of {', '.join(known)} is allowed"
+        raise ValueError(f"--fields: {unknown[0]!r:.80} given, {hint}")
     return tuple(name for name in known if name in options.fields)

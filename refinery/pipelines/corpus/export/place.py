@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, seal, unseal
+from refinery.loader.format.manifest import RUN, SCHEMA_VERSION, seal, unseal
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import WRITABLE
 from refinery.loader.storage.store import StorageConflict, checksums
 from refinery.pipelines.corpus.export.export_format import RUN_KIND
-from refinery.pipelines.corpus.export.export_manifest import read_export
+from refinery.pipelines.corpus.export.export_manifest import manifest_name, read_export
 from refinery.pipelines.corpus.export.options import WORK
 from refinery.pipelines.corpus.export.work_place import WorkPlace
 from refinery.pipelines.progress.work import Step, Work
@@ -37,7 +37,7 @@ class SourceCorpus(Corpus):
     """The corpus that is exported."""
 
     def tokenizer_file(self) -> tuple[str, bytes]:
-        """Path and bytes of its tokenizer. Raises as `read_file`."""
+        """Path and bytes of its tokenizer. Raises the same errors as `read_file`."""
         path = self.manifest.tokenizer.path
         return path, self.read(path)
 
@@ -99,7 +99,7 @@ class Place(WorkPlace):
 
     def manifest(self) -> dict[str, Any] | None:
         """The finished manifest, None if there is none. Raises FormatError for a damaged one."""
-        if self.store.size(MANIFEST) is None:
+        if self.store.size(manifest_name(self.store)) is None:
             return None
         return read_export(self.store)[0]
 
@@ -116,7 +116,7 @@ class Place(WorkPlace):
         After the manifest, and by every later command. Raises RefineError for a file of somebody else, which stays: an
         export that is uploaded or synchronised as a folder must hold nothing but itself.
         """
-        others = set(self.store.list()) - {*listed, MANIFEST, RUN}
+        others = set(self.store.list()) - {*listed, manifest_name(self.store), RUN}
         own = sorted(name for name in others if name.startswith(f"{WORK}/") or name in superseded)
         self.store.delete_many(own)  # what may not be deleted stays: nothing reads it
         if foreign := sorted(others.difference(own)):

@@ -1,4 +1,4 @@
-"""Documents of an exported file, by the reader of its format: as a user's program would have them."""
+"""Documents of an exported file, by the reader of its format, as in a user's program."""
 
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -16,7 +16,7 @@ def read_documents(stream: BinaryIO, name: str, form: str, fields: list[str]) ->
     declared = installed_format(form)
     if declared is None:
         raise FormatError(
-            f"{name}: the format {form!r:.60} is none of ours; install the package that offers it (entry points "
+            f"{name}: the format {form!r:.60} is not built in; install the package that offers it (entry points "
             f"{GROUP}), code that an export names is not loaded"
         )
     for number, document in enumerate(declared.read(stream, name)):

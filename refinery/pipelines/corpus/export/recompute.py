@@ -1,6 +1,6 @@
 """Texts that tokens cannot give back: phase 3 once more, up to the encoder, over the corpus' work files.
 
-For tokenizers that normalise (many SentencePiece models), decoding gives another text than the one that was encoded.
+For tokenizers that normalise (many SentencePiece models), decoding gives a text that differs from the encoded one.
 The stages between deduplication and the encoder are pure functions of documents that are still in work/, so they make
 the same texts again, provided that recipe, files, stages and libraries are the same: the corpus' fingerprint says so.
 Each text then meets its document by id, source and origin, and must encode to its tokens (rows.py).
@@ -181,7 +181,7 @@ def plan_recomputation(
     fingerprints = phase_fingerprints(recipe, run["inputs"])
     if fingerprints["shards"] != corpus.manifest.fingerprint:
         told = differences(run, describe_run(recipe, run["inputs"], fingerprints))
-        raise RefineError(f"{corpus.root}: the texts cannot be made again as they were: {told}")
+        raise RefineError(f"{corpus.root}: the original texts cannot be made again: {told}")
     clean, dedup = (_phase(corpus, work, name, fingerprints[name]) for name in ("clean", "dedup"))
     pairs: list[PartPair] = pair_parts(clean, dedup)
     # Splits and domains without shards, too: documents that are beyond a target come by.
@@ -196,7 +196,8 @@ def _phase(corpus: SourceCorpus, work: str, name: str, fingerprint: str) -> Phas
     phase = read_phase(place, name, fingerprint)
     if phase is None:
         raise RefineError(
-            f"{place}: the parts of the phase {name} are not there; the tokenizer of this corpus does not give the "
-            "text back, so they are needed: --work names where they are; if they were discarded, run the recipe again"
+            f"{place}: the parts of the phase {name} are not there; they are needed because the tokenizer of this "
+            "corpus does not give the text back; name their place with --work, or run the recipe again if they "
+            "were discarded"
         )
     return phase

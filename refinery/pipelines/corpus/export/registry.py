@@ -11,6 +11,7 @@ from types import MappingProxyType
 import refinery.pipelines.corpus.export.formats as formats
 from refinery.pipelines.corpus.export.export_format import ExportFormat
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode, load_declaration, offered
+from refinery.transforms.core.wording import meant
 from refinery.transforms.read.registry import REFERENCE
 
 GROUP = "refinery.exports"  # of entry points
@@ -35,7 +36,7 @@ def load_format(name: str, folder: Path | None = None, also: Sequence[str] = ())
     module in `folder` (the working directory) or of an installed package; and the code that it is made of.
 
     also: names that are allowed where this is called, for messages. Raises ValueError, one line, for what is not there,
-    is no declaration, or has the name of one of ours.
+    is not a declaration, or has the name of one of ours.
     """
     if name in export_formats():
         return export_formats()[name], NO_CODE
@@ -43,8 +44,9 @@ def load_format(name: str, folder: Path | None = None, also: Sequence[str] = ())
     if not REFERENCE.fullmatch(name):
         points = offered(GROUP)
         if name not in points:
-            known = ", ".join([*export_formats(), *also, *sorted(points)])
-            raise ValueError(f"--format: {name!r:.80} given, one of {known} or module:NAME is allowed")
+            known = [*export_formats(), *also, *sorted(points)]
+            hint = meant(name, known, "") or f"one of {', '.join(known)} or module:NAME is allowed"
+            raise ValueError(f"--format: {name!r:.80} given, {hint}")
         reference = points[name]
     declared, code = load_declaration("--format", reference, folder or Path.cwd(), ExportFormat)
     if declared.name in export_formats():

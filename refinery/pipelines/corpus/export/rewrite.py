@@ -1,7 +1,7 @@
 """`refinery export --rewrite`: an export of tokens without what takedowns took out of a corpus that is in it.
 
 Only the shards that hold such documents are replaced, under new names. They keep their length: the places of what went
-hold EOS, and the manifest says where these are, so that no loss is computed there. The old files are listed as
+hold EOS, and the manifest says where these are, so no loss is computed there. The old files are listed as
 withdrawn, and removed.
 """
 
@@ -30,6 +30,7 @@ from refinery.pipelines.corpus.export.regions import PROVENANCE
 from refinery.pipelines.corpus.export.text_job import describe
 from refinery.pipelines.corpus.export.torch_file import write_torch_file
 from refinery.transforms.core.document import hash64
+from refinery.transforms.core.wording import many
 
 REWRITTEN = re.compile(r"-r\d{5}$")  # at the end of a name without its suffix
 NOBODY = bytes(16)  # id of a place in provenance/ that no document has any more
@@ -52,7 +53,7 @@ class TakenOut:
 
 
 def taken_out(corpus: SourceCorpus) -> TakenOut:
-    """By all takedowns of a corpus, but for near copies of better documents, which nobody asked for. Memory: about 300
+    """By all takedowns of a corpus, except near copies of better documents, which no request named. Memory: about 300
     bytes for each."""
     store, gone = corpus.store, dict[int, bytes]()
     texts = set[bytes]()
@@ -74,7 +75,7 @@ def taken_out(corpus: SourceCorpus) -> TakenOut:
 @dataclass
 class StillHeld:
     """Documents in an export that were taken out of a corpus. rows: by path of a file of provenance/. places: by split,
-    the first token, the one behind the last, and the source of each, in order."""
+    the first token, the one after the last, and the source of each, in order."""
 
     rows: dict[str, list[int]] = field(default_factory=dict)
     places: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)
@@ -113,9 +114,9 @@ def still_held(store: Store, manifest: Mapping[str, Any], gone: TakenOut) -> Sti
 def warning(output: str, prefix: str, held: StillHeld) -> str:
     """What to do where an export holds documents that were taken out."""
     return (
-        f"WARNING: {output} still holds {held.documents:,} documents ({held.tokens:,} tokens) that were taken out of "
-        f"the corpus; `refinery export {prefix} --format torch --rewrite --output {output}` replaces the shards that "
-        "hold them"
+        f"WARNING: {output} still holds {many(held.documents, 'document')} ({many(held.tokens, 'token')}) that were "
+        f"taken out of the corpus; `refinery export {prefix} --format torch --rewrite --output {output}` replaces the "
+        "shards that hold them"
     )
 
 

@@ -135,7 +135,7 @@ def read_rows(
             if text_bytes(text) != size or not np.array_equal(tokenizer.encode(text), inner):
                 raise TextDiffers(
                     f"{store.url(entry.bin.path)}: document {row} ({id_.hex()}): its text does not encode to its "
-                    "tokens; `refinery verify` tells whether the corpus is damaged"
+                    "tokens; run `refinery verify` to see whether the corpus is damaged"
                 )
             texts.append(text)
             row += 1

@@ -1,17 +1,18 @@
-"""`refinery status`: where an export stands, by source. Reads small files alone, and writes nothing."""
+"""`refinery status`: where an export stands, by source. Reads only small files, and writes nothing."""
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from refinery.loader.format.manifest import MANIFEST, RUN, unseal
+from refinery.loader.format.manifest import RUN, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.export.checkpoint import Checkpoint, read_checkpoint
 from refinery.pipelines.corpus.export.export_format import RUN_KIND
-from refinery.pipelines.corpus.export.export_manifest import read_export, sum_sources
+from refinery.pipelines.corpus.export.export_manifest import manifest_name, read_export, sum_sources
 from refinery.pipelines.corpus.export.options import WORK
+from refinery.transforms.core.wording import many
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ def export_status(location: str) -> ExportStatus:
     """
     store = open_store(location)
     if store.size(RUN) is None:
-        raise ValueError(f"{location}: no export there; `refinery inspect` tells of a corpus")
+        raise ValueError(f"{location}: not an export; for a corpus, run `refinery inspect`")
     run = unseal(store.read(RUN), store.url(RUN))
     if run.get("kind") != RUN_KIND:
-        raise ValueError(f"{location}: a corpus, no export; `refinery inspect` tells of it")
-    manifest = read_export(store)[0] if store.size(MANIFEST) is not None else None
+        raise ValueError(f"{location}: this is a corpus, not an export; run `refinery inspect`")
+    manifest = read_export(store)[0] if store.size(manifest_name(store)) is not None else None
     records = list(_records(store))
     checkpoint = read_checkpoint(store)
     working = manifest is None or (checkpoint is not None and checkpoint.state != "complete")
@@ -87,15 +88,15 @@ def _step(checkpoint: Checkpoint | None) -> str:
 def text_lines(status: ExportStatus) -> Iterator[str]:
     """For the terminal."""
     names = ", ".join(status.corpora) or "nothing yet"
-    yield f"{status.location}: {status.format}, {status.state}; {status.shards:,} shards of {names}"
+    yield f"{status.location}: {status.format}, {status.state}; {many(status.shards, 'shard')} of {names}"
     if status.state != "complete":
         of = f" of {status.planned:,}" if status.planned is not None else ""
-        yield f"{status.step}: {status.done:,}{of} parts done; the same `refinery export` command goes on"
+        yield f"{status.step}: {status.done:,}{of} parts done; the same `refinery export` command continues"
     for source, counts in status.sources.items():
         documents, tokens, size = (counts[name] for name in ("documents", "tokens", "bytes"))
-        yield f"  {source}: {documents:,} documents, {tokens:,} tokens, {size:,} bytes of text"
+        yield f"  {source}: {many(documents, 'document')}, {many(tokens, 'token')}, {many(size, 'byte')} of text"
     for split, tokens in status.leftover.items():
-        yield f"  left over for the next corpus, {split}: {tokens:,} tokens"
+        yield f"  left over for the next corpus, {split}: {many(tokens, 'token')}"
 
 
 def json_line(status: ExportStatus) -> str:

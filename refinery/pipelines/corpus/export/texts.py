@@ -11,7 +11,7 @@ import apache_beam as beam
 from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, seal
 from refinery.loader.storage.store import CHUNK
 from refinery.pipelines.corpus.export.export_format import KIND, Written
-from refinery.pipelines.corpus.export.export_manifest import listed_files, sum_sources
+from refinery.pipelines.corpus.export.export_manifest import HIDDEN, listed_files, sum_sources
 from refinery.pipelines.corpus.export.options import ExportOptions, chosen_fields
 from refinery.pipelines.corpus.export.place import Place, SourceCorpus
 from refinery.pipelines.corpus.export.rows import corpus_facts
@@ -96,6 +96,7 @@ class TextExport:
             )
         shards = self._join(shards) if self.options.single_file else shards
         path, data = self.corpus.tokenizer_file()
+        path = f"_{path}" if self.options.declared.hidden else path
         files = [self.place.add_file(path, data)]
         facts = Written(manifest, job.fields, job.schema, shards, sources)
         files += [self.place.add_file(name, data) for name, data in self.options.declared.beside(facts)]
@@ -116,7 +117,7 @@ class TextExport:
             "sources": sources,
             "totals": {"shards": len(shards), **totals},
         }
-        self.place.store.create(MANIFEST, seal(payload))
+        self.place.store.create(HIDDEN if self.options.declared.hidden else MANIFEST, seal(payload))
         return payload
 
     def _join(self, shards: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ leftover/ and begins the first shard of the next corpus, so nothing is lost or r
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
 
 import apache_beam as beam
@@ -24,7 +23,7 @@ from refinery.pipelines.corpus.export.export_format import KIND
 from refinery.pipelines.corpus.export.export_manifest import listed_files, sum_sources
 from refinery.pipelines.corpus.export.options import WORK, ExportOptions
 from refinery.pipelines.corpus.export.place import Place, SourceCorpus
-from refinery.pipelines.corpus.export.regions import overlapping, region_count, region_entries
+from refinery.pipelines.corpus.export.regions import cut_shards, overlapping, region_count, region_entries
 from refinery.pipelines.corpus.export.rewrite import TakenOut, new_name, rewritten, still_held, taken_out, warning
 from refinery.pipelines.corpus.export.rows import plain_entry
 from refinery.pipelines.corpus.export.token_job import (
@@ -309,7 +308,7 @@ class TokenExport:
         if held != total or counts["documents"] + skipped != manifest.totals["documents"]:
             raise RefineError(
                 f"{held} tokens in shards and leftover, {total} expected; {counts['documents']} documents written and "
-                f"{skipped} skipped, {manifest.totals['documents']} expected: no manifest is written"
+                f"{skipped} skipped, {manifest.totals['documents']} expected, so no manifest is written"
             )
         corpus = {
             **self.corpus.plain(),
@@ -369,37 +368,3 @@ class TokenExport:
 def claim_name(sequence: int) -> str:
     """Where it is said which corpus is the one of that number, in the work location."""
     return f"adding/{sequence:05d}.json"
-
-
-def cut_shards(
-    plan: SplitPlan, size: int, regions: Sequence[dict[str, Any]], left: Mapping[str, Any] | None
-) -> list[dict[str, Any]]:
-    """A task for each region: the shards that begin in it, the leftover if that does, and the regions to read for them.
-
-    Shard k is tokens [k * size, (k + 1) * size) of the split. What was left over before belongs to the first region.
-    """
-    base = plan.shards * size
-    stops = [base + plan.leftover + stop for stop in accumulate(plan.tokens)]
-    end = stops[-1]
-    tasks = []
-    for number, (stop, tokens) in enumerate(zip(stops, plan.tokens, strict=True)):
-        start = stop - tokens
-        begin = base if number == 0 else start
-        first = -(-begin // size)
-        complete = range(first, min(-(-stop // size), end // size))
-        rest = end // size * size
-        leftover = [rest, end] if begin <= rest < stop and rest < end else None
-        last = end if leftover else (complete[-1] + 1) * size if complete else stop
-        following = sum(other < last for other in stops[number:-1])
-        tasks.append(
-            {
-                "split": plan.split,
-                "start": start,
-                "tokens": tokens,
-                "shards": list(complete),
-                "leftover": leftover,
-                "before": dict(left) if left and number == 0 else None,
-                "regions": list(regions[number : number + following + 1]),
-            }
-        )
-    return tasks

@@ -137,7 +137,7 @@ def done_name(split: str, sequence: int, region: int) -> str:
 def write_region(line: bytes, job: TokenJob) -> bytes:
     """Write and publish the shards that begin in a region, its provenance, and the leftover if that begins in it.
 
-    line: {"split", "start": position of the region's first token, "shards": numbers of the complete ones to write,
+    line: {"split", "start" (position of the region's first token), "shards": numbers of the complete ones to write,
     "leftover": [first, end position] or null, "before": the leftover of the corpus before or null, "regions": this
     region's task and those of the following ones}. Memory: a shard, and 300 bytes a document of two regions.
     """

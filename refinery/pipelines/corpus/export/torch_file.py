@@ -104,9 +104,9 @@ def read_torch_file(stream: BinaryIO, what: str) -> TorchFile:
             stream.seek(info.header_offset)
             name_bytes, extra_bytes = struct.unpack_from("<HH", stream.read(LOCAL_HEADER), 26)
     except (zipfile.BadZipFile, KeyError, ValueError, struct.error) as error:
-        raise FormatError(f"{what}: no file of PyTorch with tokens ({type(error).__name__}: {error})") from None
+        raise FormatError(f"{what}: not a file of PyTorch with tokens ({type(error).__name__}: {error})") from None
     for dtype in STORAGES:
         tokens = info.file_size // np.dtype(dtype).itemsize
         if info.file_size == info.compress_size and tokens <= MOST_TOKENS and found == tensor_pickle(tokens, dtype):
             return TorchFile(tokens, dtype, info.header_offset + LOCAL_HEADER + name_bytes + extra_bytes)
-    raise FormatError(f"{what}: no tensor of int64 or int32 in one dimension, as exports hold it")
+    raise FormatError(f"{what}: not a one-dimensional tensor of int64 or int32, as in exports")

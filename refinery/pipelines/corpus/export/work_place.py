@@ -53,8 +53,8 @@ class WorkPlace:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """A lease on the place, and a heartbeat: a second command on this machine is told of the first. Raises
-        RefineError as that."""
+        """A lease on the place, and a heartbeat: a second command on this machine learns of the first and raises
+        RefineError."""
         with at_work(self.work_store, self.runner.remote, self.say), self.runner.heartbeat(self.root):
             yield
 

@@ -146,7 +146,7 @@ def build(
         if needed and write:
             entry = writer.finish(path)
     if not any(table[SPLITS[0]].rows() for table in tables):
-        raise RecipeError("the view has no training document: nothing meets its rules, or all times are 0")
+        raise RecipeError("the view has no training document: no document meets its rules, or all times are 0")
     domains = [
         {
             "name": domain.name,

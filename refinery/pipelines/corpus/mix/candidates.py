@@ -150,7 +150,7 @@ def scan_shard(
     entry = manifest.shards[shard]
     if entry.provenance_file is None:
         raise RecipeError(
-            f"corpus {names[corpus]!r}: an adopted corpus, of whose documents nothing is known; take its domains "
+            f"corpus {names[corpus]!r}: an adopted corpus, whose documents have no columns; take its domains "
             "whole, without where, per_host, upsample, tokens or a fraction of times"
         )
     columns = chooser.columns(manifest, names[corpus])

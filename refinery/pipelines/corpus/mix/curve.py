@@ -49,7 +49,7 @@ _CALL = re.compile(rf"\b({'|'.join(FUNCTIONS)})\b")
 def factors_of(curve: str, quantiles: int, most: float) -> tuple[float, ...]:
     """How often each of so many bins of equal weight is delivered, the lowest quantiles first.
 
-    Raises ValueError for a formula that is not understood, or whose value somewhere is no number from 0 to `most`.
+    Raises ValueError for a formula that is not understood, or whose value somewhere is not a number from 0 to `most`.
     """
     try:
         formula = compile_formula(curve, {"q": "double"}, FUNCTIONS)
@@ -67,8 +67,8 @@ def factors_of(curve: str, quantiles: int, most: float) -> tuple[float, ...]:
             value = formula({"q": q})
             if value is None or not 0 <= value <= most:
                 raise ValueError(
-                    f"{curve[:80]!r} is {'no number' if value is None else f'{value:g}'} at q = {q:g}, numbers from 0 "
-                    f"to {most:g} are allowed; max(0, …) and min(…) bound it"
+                    f"{curve[:80]!r} is {'not a number' if value is None else f'{value:g}'} at q = {q:g}, "
+                    f"numbers from 0 to {most:g} are allowed; max(0, …) and min(…) bound it"
                 )
             values.append(value)
         found.append(math.fsum(values) / PARTS)

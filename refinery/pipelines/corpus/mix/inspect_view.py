@@ -14,7 +14,7 @@ from refinery.transforms.core.safe_text import safe
 
 
 def inspect_view(prefix: str, as_json: bool) -> tuple[list[str], ExitCode]:
-    """Lines for the terminal; FAILED if the view or one of its corpora is damaged or missing. Reads manifests alone."""
+    """Lines for the terminal; FAILED if the view or one of its corpora is damaged or missing. Reads only manifests."""
     store = open_store(prefix)
     try:
         view, _ = read_view(store)
@@ -58,4 +58,4 @@ def _lines(view: View, root: str, problem: str) -> Iterator[str]:
         yield f"mixing: {json.dumps(view.mixing, sort_keys=True)}"
     if problem:
         yield f"problem: {safe(problem)}"
-    yield f"next: refinery verify {root}" if not problem else "next: put the corpus back, or make the view again"
+    yield f"next: refinery verify {root}" if not problem else "next: restore the corpus, or make the view again"

@@ -34,7 +34,7 @@ from refinery.transforms.core.counters import work_done
 
 
 def open_all(recipe: MixRecipe) -> tuple[list[Corpus], list[dict[str, str]]]:
-    """The recipe's corpora, and the location and sha256 of each. Raises FormatError for what is no corpus, and where
+    """The recipe's corpora, and the location and sha256 of each. Raises FormatError for what is not a corpus, and where
     tokens are not the same in all."""
     corpora: list[Corpus] = []
     links = []
@@ -63,11 +63,11 @@ def documents_to_read(recipe: MixRecipe, corpora: Sequence[Corpus]) -> int:
 
 def make_view(recipe: MixRecipe, output: str, work: Work, workers: int = 0, before: "Earlier | None" = None) -> View:
     """Publish the view at `output` and return it. The same view there already is success. before: the view that it is
-    made again of, which it keeps, so that a loader's state of that one goes on.
+    made again of, which it keeps, so a loader's state of that one goes on.
 
-    Interrupted, the same command begins anew, and publishes the same bytes: nothing has its final name before it is
-    complete, and the manifest comes last. workers: as of `build`. Raises RecipeError, FormatError, StorageConflict for
-    another view there, and RefineError for a place that holds something else.
+    After an interruption, the same command starts again and publishes the same bytes: nothing has its final name
+    before it is complete, and the manifest comes last. workers: as of `build`. Raises RecipeError, FormatError,
+    StorageConflict for another view there, and RefineError for a place that holds something else.
     """
     root = location(output)
     store = open_store(root)
@@ -121,8 +121,8 @@ class Earlier:
 def view_again(location_of_view: str, corpora: Mapping[str, str]) -> tuple[MixRecipe, Earlier]:
     """The recipe of a view over later versions of some of its corpora, and the view. corpora: name -> where.
 
-    Raises FormatError for what is no view, and ValueError for a name that it has not, and for a corpus that no takedown
-    made of the one that it was made of.
+    Raises FormatError for what is not a view, and ValueError for a name that it has not, and for a corpus that no
+    takedown made of the one that it was made of.
     """
     root = location(location_of_view)
     store = open_store(root)

@@ -22,7 +22,7 @@ class BinParams(Params):
     """Documents of one range of a column, from the bin before on."""
 
     below: float | None = None
-    """end of the range, exclusive; null in the last bin, which has no end"""
+    """end of the range, exclusive; null for the last bin"""
     times: Times
     """how often such a document is delivered; 0: never, 2.5: half of them twice, half three times"""
 
@@ -37,9 +37,9 @@ class UpsampleParams(Params):
     bins: tuple[BinParams, ...] = ()
     """ranges in ascending order; or `quantiles` and `curve`"""
     quantiles: Annotated[int, Field(ge=2, le=MOST_BINS)] | None = None
-    """bins of equal weight, of the documents that `where` and `per_host` leave"""
+    """number of bins of equal weight, over the documents that `where` and `per_host` select"""
     by: Literal["tokens", "documents"] = "tokens"
-    """what the weight of such a bin is"""
+    """unit of the weight of such a bin"""
     curve: str = ""
     """a formula of the quantile q, from 0 to 1: how often documents of such a bin are delivered"""
     missing: Times = 1.0
@@ -79,9 +79,9 @@ class CapParams(Params):
     """The most of one host. Which documents stay is decided by a hash of the id."""
 
     documents: Positive | None = None
-    """documents of a host"""
+    """maximum documents of a host"""
     tokens: Positive | None = None
-    """tokens of a host"""
+    """maximum tokens of a host"""
 
     @model_validator(mode="after")
     def _check(self) -> "CapParams":
@@ -98,18 +98,18 @@ class MixDomainParams(Params):
     parts: tuple[str, ...]
     """where its documents are from: CORPUS/DOMAIN, or CORPUS for all of its domains"""
     where: str = ""
-    """a rule over columns of the provenance that documents have to meet (docs/labels.md); empty for all of them"""
+    """a rule over columns of the provenance that documents must meet (docs/labels.md); empty: all documents"""
     per_host: CapParams | None = None
-    """the most of one host, of the documents that meet the rule"""
+    """maximum per host, of the documents that meet the rule"""
     times: Times = 1.0
     """how often a document is delivered"""
     upsample: UpsampleParams | None = None
     """factors of `times` by the value of a column"""
     tokens: Positive | None = None
-    """tokens of an epoch: fewer are reached by leaving out documents, more by repeating them, in the proportions of
-    `times` and `upsample`"""
+    """tokens of an epoch; documents are left out or repeated to reach it, in the proportions of `times` and
+    `upsample`"""
     most_times: Annotated[float, Field(gt=0, le=MOST_TURNS)] = 4.0
-    """with `tokens`: how often a document may be delivered at most"""
+    """with `tokens`: maximum times that a document is delivered"""
 
     @model_validator(mode="after")
     def _check(self) -> "MixDomainParams":
@@ -128,18 +128,18 @@ class StageParams(Params):
     weights: Mapping[str, float]
     """by domain, in any scale"""
     tokens: Positive | None = None
-    """for how long; null for the rest"""
+    """duration; null: the rest"""
 
 
 class MixingParams(Params):
     """How the loader mixes the domains: the keys are those of MixParams (docs/loader.md)."""
 
     weights: Mapping[str, float] | None = None
-    """by domain, in any scale; instead of `stages`"""
+    """weights by domain, in any scale; instead of `stages`"""
     stages: tuple[StageParams, ...] = ()
     """weights that change with time"""
     repeats: Positive | None = None
-    """most epochs of a domain"""
+    """maximum epochs of a domain"""
     on_limit: Literal["stop", "error", "renormalise", "repeat"] = "stop"
     """what happens at that limit"""
     block: Positive = 1024
@@ -147,7 +147,7 @@ class MixingParams(Params):
     count: Literal["samples", "tokens"] = "samples"
     """what weights are shares of"""
     even: bool = False
-    """domains take turns evenly instead of by chance"""
+    """domains alternate evenly instead of at random"""
 
     @model_validator(mode="after")
     def _check(self) -> "MixingParams":
@@ -168,7 +168,7 @@ class MixingParams(Params):
         return self.stages or (StageParams(weights=self.weights or {}),)
 
     def published(self) -> dict[str, Any]:
-        """As a view's manifest has it."""
+        """As in a view's manifest."""
         stages = [{"weights": dict(stage.weights), "tokens": stage.tokens} for stage in self.all_stages]
         rest = {key: getattr(self, key) for key in ("repeats", "on_limit", "block", "count", "even")}
         return {"stages": stages, **rest}
@@ -180,13 +180,13 @@ class MixRecipe(Params):
     name: str
     """of the view"""
     seed: int = 1
-    """of the hashes that decide which documents stay"""
+    """seed of the hashes that decide which documents are kept"""
     corpora: Mapping[str, str]
-    """where the corpora are, each under the name that `parts` use"""
+    """locations of the corpora, by the names that `parts` use"""
     domains: tuple[MixDomainParams, ...]
     """the view's domains"""
     mixing: MixingParams | None = None
-    """weights for the loader; null: an epoch is every domain as often as planned"""
+    """weights for the loader; null: an epoch delivers every domain as often as planned"""
 
     @model_validator(mode="after")
     def _check(self) -> "MixRecipe":
@@ -197,7 +197,7 @@ class MixRecipe(Params):
                 raise ValueError(f"corpora: the name {name!r:.80} given, one without / is allowed")
         names = [domain.name for domain in self.domains]
         if not names or len(set(names)) < len(names):
-            raise ValueError("domains: one or more, each with a name of its own, are allowed")
+            raise ValueError("domains: one or more with unique names are allowed")
         if self.mixing is not None:
             known = {name for stage in self.mixing.all_stages for name in stage.weights}
             if unknown := sorted(known - set(names)):
@@ -214,8 +214,10 @@ def load_mix(path: str, settings: tuple[str, ...] | list[str] = ()) -> MixRecipe
     """A view's recipe from a YAML file, with `--set` settings. Raises RecipeError, one line a problem."""
     file = Path(path)
     if not file.is_file():
-        raise RecipeError(f"{path}: no such recipe file; docs/mixing.md has one to begin with")
+        raise RecipeError(f"{path}: no such recipe file; docs/mixing.md has an example")
     data: Any = load_yaml(file.read_bytes(), path)
+    if isinstance(data, dict) and "sources" in data and "domains" not in data:
+        raise RecipeError(f"{path} is the recipe of a corpus, not of a view: `refinery refine {path} --output PREFIX`")
     for setting in settings:
         data = override(data, setting)
     return parse(MixRecipe, data)

@@ -50,8 +50,8 @@ class Scans:
         self, domain: MixDomainParams, seed: int, split: str, shards: Sequence[tuple[int, int]], folder: Path,
         done: Callable[[int], None],
     ) -> Iterator[Part]:  # fmt: skip
-        """The candidates of each shard, in order; done: told the documents read. Raises as scan_shard, RefineError if a
-        process died."""
+        """The candidates of each shard, in order; done: told the documents read. Raises the same errors as scan_shard,
+        RefineError if a process died."""
         parts = [
             Part(corpus, shard, self._corpora[corpus].manifest.shards[shard], folder / f"{corpus}-{shard}")
             for corpus, shard in shards
@@ -74,8 +74,8 @@ class Scans:
                 yield part
         except BrokenProcessPool:
             raise RefineError(
-                f"domain {domain.name!r}: a process that read its shards was killed, for memory in most cases; "
-                "give fewer --workers (0: none but this one)"
+                f"domain {domain.name!r}: a process that read its shards was killed, most likely for lack of "
+                "memory; give fewer --workers (0: none but this one)"
             ) from None
 
     def _started(self) -> ProcessPoolExecutor:

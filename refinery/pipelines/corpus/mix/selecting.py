@@ -125,7 +125,7 @@ class TimesTable:
         return [(times, self._documents[times], self._tokens[times]) for times in sorted(self._documents)]
 
     def published(self) -> dict[str, object]:
-        """As a view's manifest has it."""
+        """As in a view's manifest."""
         rows = self.rows()
         return {
             "documents": sum(times * documents for times, documents, _ in rows),
@@ -152,7 +152,7 @@ class BinTable:
         np.fmax.at(self._highest, some["bin"], some["value"])
 
     def published(self) -> dict[str, object]:
-        """As the plan of a view's manifest has it; from, to: null in bins without documents or without values."""
+        """As in the plan of a view's manifest; from, to: null in bins without documents or without values."""
         names = ("documents", "tokens", "delivered_documents", "delivered_tokens")
         bins = [
             {"from": _finite(low), "to": _finite(high), **dict(zip(names, row, strict=True))}

@@ -123,7 +123,7 @@ def fit(domain: MixDomainParams, sums: Sums) -> list[int]:
     reachable = sums.total(scaled(high))
     if reachable < domain.tokens:
         raise RecipeError(
-            f"domains: {domain.name}: tokens: {domain.tokens:,} given, at most {reachable:,} can be reached: what is "
+            f"domains: {domain.name}: tokens: {domain.tokens:,} given, at most {reachable:,} can be reached; what is "
             f"chosen has {sums.total([UNIT if each else 0 for each in asked]):,}, and most_times is "
             f"{domain.most_times:g}; raise most_times, choose more, or ask for fewer"
         )

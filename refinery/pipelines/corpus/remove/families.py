@@ -2,7 +2,7 @@
 
 Deduplication compares documents that share an address, an id, or a band of their signatures, and what it decides of one
 reaches others through such pairs alone. So the documents that a chain of such pairs joins to one that goes are decided
-anew, by the code of phase 2 itself; all others are decided as they were.
+again, by the code of phase 2 itself; all others are decided as they were.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -134,8 +134,8 @@ class Found:
 def find_families(
     parts: Sequence[PartFiles], compared: Compared, gone: Collection[Key], absent: "Absent", seeds: Collection[Key]
 ) -> Found:
-    """The families of what goes and of `seeds`. gone: what goes; absent: that, and what went before: both are no part
-    of a family, but what goes holds one together.
+    """The families of what goes and of `seeds`. gone: what goes; absent: what goes and what went before. Neither is
+    part of a family, but what goes holds one together.
 
     Cost: the signatures of all documents are read, once for each step of the longest chain that leads away from what
     goes, and once more. Memory: 128 bytes for each document that goes, eight for each of a family.
@@ -179,7 +179,7 @@ def find_families(
 
 @dataclass(frozen=True)
 class Absent:
-    """Records that are no part of the corpus: by a hash of id, source and origin, and their ids."""
+    """Records that are not part of the corpus: by a hash of id, source and origin, and their ids."""
 
     ids: frozenset[bytes]
     records: frozenset[int]

@@ -19,7 +19,7 @@ class Unrepresented:
 
 @dataclass(frozen=True)
 class Moved:
-    """It is a duplicate of another document. row: as removals/ has it from now on; was: as it had it. size: of its
+    """It is a duplicate of another document. row: its new row of removals/; was: its old row. size: of its
     text in bytes."""
 
     row: Row
@@ -29,8 +29,8 @@ class Moved:
 
 @dataclass(frozen=True)
 class Lost:
-    """It is no duplicate any more, and a later stage dropped it. steps: what the stages of phase 3 made of it. reject:
-    its row of rejects/, None where the sample does not take it."""
+    """It is not a duplicate any more, and a later stage dropped it. steps: what the stages of phase 3 made of it.
+    reject: its row of rejects/, None where the sample does not take it."""
 
     row: Row
     size: int

@@ -87,7 +87,7 @@ class Funnel:
                 _add(self.row(later, source)[count], sign * left, sign)
 
     def finish(self, gone: Iterable[Row]) -> list[dict[str, Any]]:
-        """All rows in order, with those of the stage STAGE behind the last one of the lane."""
+        """All rows in order, with those of the stage STAGE after the last one of the lane."""
         last = self._used[-1]
         for stage, source in list(self.rows):
             if stage == last:

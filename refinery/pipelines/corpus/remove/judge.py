@@ -39,7 +39,7 @@ class Allowed:
     benchmarks: DecontaminateParams | None = None
 
     def against(self, document: Document) -> str:
-        """Why a document may not, as deduplication had it, "" where it may."""
+        """Why a document may not, in the form that deduplication reads; "" where it may."""
         meta, judged = document.meta, self.benchmarks
         columns: dict[str, list[Any]] = {
             "url": [document.url],

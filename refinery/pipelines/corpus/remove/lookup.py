@@ -1,4 +1,4 @@
-"""The lookup index of the new version, made anew of its files: rows of rewritten files are others now.
+"""The lookup index of the new version, made again from its files, because rows of rewritten files have changed.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """

@@ -28,8 +28,10 @@ class Place(WorkPlace):
         super().__post_init__()
         both = [f"{place}/" for place in (self.root, location(self.before))]
         if both[0].startswith(both[1]) or both[1].startswith(both[0]):
-            raise RefineError(f"--output {self.output}: it and the corpus {self.before} are one in the other; the new "
-                              "version needs a prefix of its own")  # fmt: skip
+            raise RefineError(
+                f"--output {self.output}: one of it and the corpus {self.before} contains the other; the new version "
+                "needs its own prefix"
+            )
 
     def finished(self) -> Manifest | None:
         """The manifest where this takedown is complete here, None where nothing is. Raises RefineError for a place that

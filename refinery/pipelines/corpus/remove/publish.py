@@ -50,13 +50,14 @@ from refinery.pipelines.corpus.remove.recount import publish_statistics
 from refinery.pipelines.corpus.remove.request import Request
 from refinery.pipelines.corpus.remove.rows import Row, key_of, rows_of
 from refinery.pipelines.corpus.remove.shards import with_new
+from refinery.pipelines.published.dropped import DROPPED
 from refinery.pipelines.published.statistics.published import STATISTICS
 from refinery.pipelines.reports.run.write import REPORT, leave_report
 from refinery.pipelines.run.funnel import CountsDisagree, check_removals
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.write.lookup.entries import FOLDER as LOOKUP
 
-LEFT_OUT = (STATISTICS, REPORT, "work/")  # made of what went, too; what can be counted again is
+LEFT_OUT = (STATISTICS, DROPPED, REPORT, "work/")  # made of what went, too; what can be counted again is
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def publish_version(
     written = {shard["files"]["bin"]["path"] for shard in result.shards}
     same = [entry for entry in manifest.shards if entry.bin.path not in written]
     ways = copy_files(old, new, [file for entry in same for file in (*entry.files, *entry.packed)])
-    others = list(copied(manifest.files, (STATISTICS, f"{REJECTS}/", f"{REMOVALS}/", f"{LOOKUP}/")))
+    others = list(copied(manifest.files, (STATISTICS, DROPPED, f"{REJECTS}/", f"{REMOVALS}/", f"{LOOKUP}/")))
     copy_files(old, new, others)
     decision, outcome = result.decision, result.outcome
     lower = outcome.of(Demoted)
@@ -179,11 +180,13 @@ def publish_version(
     }
     made = make_manifest(payload)  # what readers will accept, before it counts
     if problems := list(check_left(new, made.manifest)):
-        raise CountsDisagree("something is left of what went, so no manifest is written:\n  " + "\n  ".join(problems))
+        raise CountsDisagree(
+            "removed documents are still in the files, so no manifest is written:\n  " + "\n  ".join(problems)
+        )
     made.publish(new)
     leave_report(new, None, (), say)
     how = ", ".join(f"{count:,} {way}" for way, count in sorted(ways.items()))
-    say(f"{len(result.shards):,} shards rewritten, {len(same):,} taken over (files: {how or 'none'})")
+    say(f"{len(result.shards):,} shards rewritten, {len(same):,} reused (files: {how or 'none'})")
     return made.manifest
 
 

@@ -175,8 +175,8 @@ class Families:
                 continue  # a dead letter, which it stays
             if isinstance(answer, Unrepresented) or isinstance(answer, Reinstated) != (place is not None):
                 raise RefineError(
-                    f"{document.origin}: the stages of the recipe judge it otherwise than they did, so that families "
-                    "cannot be decided anew; --no-reinstate does without"
+                    f"{document.origin}: the stages of the recipe now judge it differently, so families "
+                    "cannot be decided again; pass --no-reinstate to skip this step"
                 )
             row = lower[key]
             if place is not None:

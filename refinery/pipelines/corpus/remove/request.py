@@ -165,8 +165,8 @@ def text_key(text: str) -> bytes:
 
 
 def url_key(url: str) -> bytes:
-    """The key of an address: of its one spelling, as `url_dup` compares; of the text itself where it is no address. Of
-    a copy of a page the page's."""
+    """The key of an address: of its one spelling, as `url_dup` compares; of the text itself where it is not an
+    address. Of a copy of a page the page's."""
     page = page_address(url)
     return text_key(normalise_address(page) or page.strip())
 
@@ -195,7 +195,7 @@ def keys_of(kind: str, line: str) -> list[bytes]:
 
 def _listed_host(line: str) -> str:
     """The host of a line, with or without a port, or of a whole address, as `host_of` spells it. Raises ValueError for
-    what is no host, and for patterns, which no host would match."""
+    what is not a host, and for patterns, which no host would match."""
     if "/" in line:
         host = host_of(line)
     elif is_address(line):

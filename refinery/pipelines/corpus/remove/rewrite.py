@@ -1,5 +1,5 @@
-"""The job that writes the affected shards anew: the documents that stay, and those that came back, by the writer's own
-code, so that a shard has the bytes that these documents would have given it in the first place.
+"""The job that rewrites the affected shards: the documents that stay, and those that came back, by the writer's own
+code, so a shard has the bytes that these documents would have given it in the first place.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -107,7 +107,7 @@ def batch_of(documents: Iterable[EncodedDocument], seed: int) -> pa.Table:
 
 
 def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
-    """Write and publish a shard anew; its side-output record. One that is done already costs two requests.
+    """Rewrite and publish a shard; its side-output record. One that is done already costs two requests.
 
     Raises CorruptShard and FormatError for files that are not what the manifest says. Memory: the writer's, and the
     shard's files.
@@ -141,7 +141,7 @@ def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
 
 
 def staying(store: Store, entry: ShardEntry, plan: Mapping[str, Any], job: RewriteJob) -> pa.Table:
-    """The documents of a shard that stay, as the shuffle had them: BATCH_SCHEMA."""
+    """The documents of a shard that stay, in the shuffle's form, BATCH_SCHEMA."""
     index = load_index(store, entry)
     tokens = read_file(store, entry.bin)
     provenance = io.BytesIO(read_file(store, entry.provenance))
@@ -201,7 +201,7 @@ def structure(meta: Mapping[str, Any], tokens: npt.NDArray[Any], job: RewriteJob
 
 @dataclass
 class Rewrite(beam.PTransform):
-    """Write every shard of a list (of `save_change`) anew."""
+    """Rewrite every shard of a list (of `save_change`)."""
 
     tasks: TaskList
     job: RewriteJob

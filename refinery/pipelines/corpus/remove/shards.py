@@ -28,7 +28,7 @@ BEFORE_SHARDS = ("clean", "dedup")  # phases that decide how many shards there a
 
 
 def shard_changes(store: Store, manifest: Manifest, decision: Decision, outcome: Outcome) -> Changes:
-    """The affected shards. A document that loses or gets copies is written anew with its new count, and one that comes
+    """The affected shards. A document that loses or gets copies is rewritten with its new count, and one that comes
     back may belong into a shard that no document was in so far."""
     changes: Changes = {}
     plan = plan_of(manifest)
@@ -88,7 +88,7 @@ def shard_counts_after(manifest: Manifest, plan: Plan, outcome: Outcome) -> dict
 
 def with_new(before: Sequence[Mapping[str, Any]], written: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A manifest's shards in their order, with the new entries of those that were written. One that was not there comes
-    to its domain's place, and that of a new domain behind all others, so that places in an earlier version stay."""
+    to its domain's place, and that of a new domain behind all others, so places in an earlier version stay."""
     new = {_place(shard): dict(shard) for shard in written}
     shards = [new.pop(_place(shard), dict(shard)) for shard in before]
     for place, shard in sorted(new.items()):

@@ -152,7 +152,7 @@ class TakedownRun:
             return reinstate(self.corpus, decision, allowed, place, work, self.recipe, self.runner)
         except FormatError as error:
             raise FormatError(
-                f"{error}; --work names another place of the work files, --no-reinstate does without them"
+                f"{error}; name another place of the work files with --work, or pass --no-reinstate to skip this step"
             ) from None
 
     def _publish(self, place: Place) -> Manifest:

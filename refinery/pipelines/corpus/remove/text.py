@@ -29,7 +29,7 @@ def foreseen_lines(run: TakedownRun, foreseen: Foreseen) -> Iterator[str]:
     tokens = sum(row["token_count"] for row in gone)
     yield f"{len(gone):,} documents with {tokens:,} tokens would go from {run.prefix}"
     if len(gone) == run.manifest.totals["documents"]:
-        yield "these are all its documents: nothing but what comes back would be left"
+        yield "these are all its documents; only reinstated documents would be left"
     why = Counter(row["why"] for row in gone)
     yield from (f"  {count:>12,} {name}" for name, count in sorted(why.items()))
     yield from (f"  {line}" for line in benchmark_lines(foreseen.found.to_pylist()))
@@ -85,4 +85,4 @@ def done_lines(run: TakedownRun, manifest: Manifest) -> Iterator[str]:
     yield f"check it:   refinery verify {run.output}"
     old = run.corpus.root
     delete = f"gcloud storage rm --recursive {old}" if "://" in old else f"rm -r {old}"
-    yield f"{run.prefix} still holds all of it, and so do its work/ and exports. When nothing reads it: {delete}"
+    yield f"{run.prefix} still holds all of it, and so do its work/ and exports. Once nothing reads it: {delete}"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from refinery.transforms.core.safe_text import safe
 
 if TYPE_CHECKING:
-    from refinery.pipelines.corpus.replay.measured_rules import Reading
     from refinery.pipelines.corpus.replay.try_document import Decision
+    from refinery.transforms.core.measured_rules import Reading
 
 
 def decision_lines(decisions: "Iterable[Decision]", every: bool = True) -> Iterator[str]:

@@ -8,6 +8,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read.sources import plan_sources, read_task
+from refinery.transforms.read.text_fields import settle_tasks
 
 STDIN = "-"
 
@@ -35,12 +36,13 @@ def from_sources(recipe: Recipe, url: str, origin: str) -> RawDocument:
     if isinstance(record, RawDocument):
         return record
     why = getattr(record, "reason", "") or getattr(record, "error", "")
-    raise ValueError(f"{record.origin}: the reader gives no document of it: {why} (docs/reasons.md)")
+    raise ValueError(f"{record.origin}: the reader makes no document of it: {why} (docs/reasons.md)")
 
 
 def search(recipe: Recipe, url: str) -> RawDocument | Skipped | Damaged:
     """The first record with this URL. Raises ValueError where there is none."""
-    tasks = plan_sources(recipe.sources, notes=recipe.notes())
+    planned = plan_sources(recipe.sources, notes=recipe.notes())
+    tasks = settle_tasks(recipe.sources, planned, recipe.limits)
     for task in tasks:
         for record in read_task(task, recipe.limits):
             if getattr(record, "url", "") == url:

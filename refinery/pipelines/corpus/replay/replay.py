@@ -17,6 +17,7 @@ from refinery.transforms.read.find_files import find_file
 from refinery.transforms.read.plan import ReadTask, plan_sources, whole_file
 from refinery.transforms.read.remote.files import Found
 from refinery.transforms.read.sources import READ
+from refinery.transforms.read.text_fields import settle_tasks
 
 LARGEST = 2**62  # of an offset
 
@@ -57,7 +58,7 @@ def replay(recipe: Recipe, origin: str, source: str = "", inputs: Iterable[Mappi
 class Replayer:
     """Replays documents of one recipe; models and lists are loaded once.
 
-    inputs: those of the run as `_run.json` lists them: other files are not read, and one that has changed since is
+    inputs: those of the run as `_run.json` lists them; other files are not read, and one that has changed since is
     refused. Without them the recipe's sources say what there is. measure: whether each rule's value is found, too.
     """
 
@@ -79,7 +80,7 @@ class Replayer:
         return self.judge(*self.record(origin, source))
 
     def record(self, origin: str, source: str = "") -> tuple[RawDocument | Skipped | Damaged, str]:
-        """What the reader gives of that record, and its source. Raises as `replay`."""
+        """What the reader gives of that record, and its source. Raises the same errors as `replay`."""
         task, offset = self.locate(origin, source)
         record = read_at(task, offset, self.recipe.limits)
         if record is None:
@@ -112,10 +113,10 @@ class Replayer:
     def _task(self, path: str, source: str) -> ReadTask:
         if self.inputs is None:
             planned = plan_sources(self.recipe.sources, LARGEST, self.recipe.notes())
-            for task in planned:
+            for task in settle_tasks(self.recipe.sources, planned, self.recipe.limits):
                 if task.path == path and source in ("", task.source):
                     return replace(task, cap=None)
-            raise NoReplay(f"{path!r:.300} is no input file of the recipe; `refinery trace` prints origins")
+            raise NoReplay(f"{path!r:.300} is not an input file of the recipe; `refinery trace` prints origins")
         listed = [entry for entry in self.inputs.get(path, ()) if source in ("", entry["source"])]
         if not listed:
             raise NoReplay(
@@ -125,11 +126,12 @@ class Replayer:
         params = {each.name: each for each in self.recipe.sources}.get(str(listed[0]["source"]))
         if params is None:
             raise NoReplay(f"{path!r:.300}: the recipe has no source {listed[0]['source']!r:.80}; give the run's own")
-        return whole_file(params, unchanged(listed[0]), notes=self.recipe.notes())
+        whole = whole_file(params, unchanged(listed[0]), notes=self.recipe.notes())
+        return settle_tasks([params], [whole], self.recipe.limits)[0]
 
 
 def without_quotes(decision: Decision) -> Decision:
-    """The decision without an error's message, which may quote the document: its class, as dead letters have it."""
+    """The decision without an error's message, which may quote the document: its class, as in dead letters."""
     return replace(decision, reason=decision.reason.partition(":")[0]) if decision.outcome == "dead" else decision
 
 
@@ -142,8 +144,8 @@ def unchanged(entry: Mapping[str, Any]) -> Found:
             digest = found.crc32c if "://" in path else input_digest(path, found.size)
     except FileNotFoundError:
         raise NoReplay(
-            f"{path:.300} is not there any more (paths are as the run was given them: relative ones start where it was "
-            "started)"
+            f"{path:.300} no longer exists (paths are those given to the run; relative paths start at its working "
+            "folder)"
         ) from None
     except (OSError, ValueError) as error:
         raise NoReplay(f"{path:.300} cannot be read: {error}") from None
@@ -151,7 +153,7 @@ def unchanged(entry: Mapping[str, Any]) -> Found:
         raise NoReplay(f"{path:.300} has changed: {found.size:,} bytes, {entry['size']:,} when the run read it")
     expected = known_crc32c(entry) if "://" in path else entry["digest"]
     if digest and expected and digest != expected:
-        raise NoReplay(f"{path:.300} has changed since the run read it: other bytes, of the same number")
+        raise NoReplay(f"{path:.300} has changed since the run read it: its size is the same, its bytes differ")
     return found
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from refinery.pipelines.corpus.replay.measured_rules import Reading, named_values, readings
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.answers import Answer, answer_of
 from refinery.transforms.core.document import Document, Drop, RawDocument, content_size
 from refinery.transforms.core.lane import AnyStage
+from refinery.transforms.core.measured_rules import Reading, named_values, readings
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.prepared import Prepared, prepare_once
 from refinery.transforms.dedup.cutting_pass import CuttingPass
@@ -86,7 +86,7 @@ class Trial:
 
     def judge(self, stage: AnyStage, doc: Document) -> Any:
         """What a stage makes of a document, by itself; the document where the recipe does not have it, None where it
-        fails. Raises as `try_document`."""
+        fails. Raises the same errors as `try_document`."""
         params = next((params for _, each, params in self.stages if each == stage), None)
         if params is None:
             return doc

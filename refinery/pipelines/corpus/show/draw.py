@@ -3,7 +3,7 @@
 import heapq
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, count
 
 from refinery.loader.format.document_fields import REJECTS, names_of
@@ -15,6 +15,7 @@ from refinery.pipelines.published.find_rows import Row
 from refinery.pipelines.published.scan import Say, scan, silent
 from refinery.pipelines.published.shard_tokens import read_row
 from refinery.transforms.core.document import hash64
+from refinery.transforms.core.wording import meant
 
 COLUMNS = names_of(REJECTS)  # older corpora do not have the last
 ROWS = 4096
@@ -41,6 +42,14 @@ def draw_kept(corpus: Corpus, number: int, seed: int) -> Iterator[Kept]:
         yield kept_answer(manifest, shard, document, read_row(corpus, shard, document))
 
 
+def _meant(dropped: Iterable[tuple[str, str]], stage: str, reason: str) -> str:
+    """ "; did you mean …?" of a stage or a reason that dropped nothing."""
+    stages = {one for one, _ in dropped}
+    if stage and stage not in stages:
+        return meant(stage, sorted(stages))
+    return meant(reason, sorted(name for one, name in dropped if stage in ("", one))) if reason else ""
+
+
 def draw_rejected(
     corpus: Corpus, stage: str, reason: str, number: int, seed: int, say: Say = silent
 ) -> list[tuple[Rejected, str]]:
@@ -53,7 +62,8 @@ def draw_rejected(
     if not asked:
         there = ", ".join(f"{s} {r} ({n:,})" for (s, r), n in dropped.most_common(LISTED))
         what = " ".join(part for part in (stage[:80], reason[:80]) if part)
-        raise ValueError(f"{what!a}: no stage dropped a document for that; the most were dropped by: {there or 'none'}")
+        hint = _meant(dropped, stage, reason) or f"; most were dropped by: {there or 'none'}"
+        raise ValueError(f"{what!a}: no stage dropped a document for this reason{hint}")
 
     def look(path: str) -> list[tuple[int, Row]]:
         with corpus.parquet(path) as file:

@@ -19,7 +19,7 @@ from refinery.transforms.core.safe_text import safe, safe_lines
 if TYPE_CHECKING:
     from refinery.pipelines.corpus.replay.try_document import Decision
 
-EXCERPT = "the beginning, as rejects/ has it"
+EXCERPT = "the beginning, from rejects/"
 NOT_READ = Text("", "", problem="--no-replay: its record was not read again")
 NO_QUERY = Query("url", "-")  # of lines that nobody asked for by name
 
@@ -70,7 +70,7 @@ def nothing_line(texts: Texts, stage: str, reason: str) -> str:
         return f"{total:,} duplicates, which removals/ lists; `refinery trace` and `show` say what was kept instead"
     rejects = texts.corpus.manifest.recipe.get("rejects")
     rate = rejects.get("rate") if isinstance(rejects, dict) else None
-    return f"{total:,} documents were dropped for that, none is listed in rejects/: rejects.rate is {rate}"
+    return f"{total:,} documents were dropped for this reason, but none is listed in rejects/: rejects.rate is {rate}"
 
 
 def sample_lines(found: Iterator[Sampled]) -> Iterator[str]:

@@ -49,7 +49,7 @@ def token_lines(text: Text, texts: Texts) -> Iterator[str]:
 
 
 def quoted(piece: str) -> str:
-    """A piece in quotes, so that spaces are seen."""
+    """A piece in quotes, so spaces are seen."""
     return f"'{safe(piece)}'"
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 AS_PUBLISHED = "as published: decoded from its tokens"
 AS_WRITTEN = "as published: read from its shard"
 COLUMNS = ("id", "url", "source", "origin", "text")
-FROM_WORK = "as phase 1 left it, from work/documents/, credentials redacted"
-NORMALISED = "as its tokens give it: this tokenizer normalises text, so the one that was encoded may differ"
+FROM_WORK = "after phase 1, from work/documents/, credentials redacted"
+NORMALISED = "decoded from its tokens; this tokenizer normalises text, so the encoded text may differ"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Texts:
             return Text(text, FROM_WORK if text else "", problem=problem)
         what = f"read at its origin again; as {found.last.stage} was given it, credentials redacted"
         if not found.text:
-            problem = "there is no text to show: it was lost before it was one, or for what nobody should read"
+            problem = "there is no text to show: the record was dropped before extraction, or as toxic or private"
         return Text(found.text, what, (), found.decisions, self.run.differs, problem)
 
     def in_work(self, doc: Doc) -> str:

@@ -65,7 +65,8 @@ def _replayed(query: Query, answer: Answer, run: "RecordedRun") -> Answer:
 def search_inputs(found: Trace, run: "RecordedRun", say: Say) -> Trace:
     """Read the inputs of the run for the URLs that were not found; the first record with each is replayed.
 
-    Cost: one pass over all inputs, or up to the last URL that is there. `say` is told how much that is, and how far.
+    Cost: one pass over all inputs, or up to the last URL that is there. `say` receives the size of the search and
+    its progress.
     """
     wanted = {query.value for query, answer in found.answers if query.field == "url" and isinstance(answer, Missing)}
     if not wanted or run.problem:

@@ -34,7 +34,7 @@ class Searched:
     def line(self) -> str:
         """What was searched, in words."""
         most = f"; the first {MOST_FOUND} are shown" if len(self.ids) == MOST_FOUND else ""
-        rest = "" if self.done == self.size else "; a larger --search-texts reads on"
+        rest = "" if self.done == self.size else "; a larger --search-texts reads more"
         return (
             f"{len(self.ids)} found in {human_bytes(self.done)} of {human_bytes(self.size)} of {self.what}{rest}{most}"
         )
@@ -49,7 +49,7 @@ def search_texts(prefix: str, work: str, text: str, most: float, say: Say) -> Se
     """
     wanted = clean_text(text, False)
     if not wanted:
-        raise ValueError("--text: nothing is left of it once it is cleaned; give one or more characters")
+        raise ValueError("--text: empty after cleaning; give one or more characters")
     corpus = PublishedCorpus(prefix)
     clean = _cleaned(corpus, work or f"{prefix.rstrip('/')}/work")
     if clean:

@@ -49,9 +49,9 @@ def trace(
 ) -> Trace:
     """What became of the queried documents in the corpus at `prefix` (a local folder, gs:// or s3://).
 
-    work: the work location (default: PREFIX/work), searched where it belongs to this corpus. say: is told how far it
-    is. corpus: the one at `prefix`, where it is opened. Raises FormatError where there is no corpus, OSError for a file
-    that cannot be read, ValueError without a query.
+    work: the work location (default: PREFIX/work), searched where it belongs to this corpus. say: receives progress
+    lines. corpus: the one at `prefix`, where it is opened. Raises FormatError where there is no corpus, OSError for
+    a file that cannot be read, ValueError without a query.
 
     Cost: an id, a text or a token takes the one shard of a domain and split, and the one file of removals, that its
     hash or name says, and work/ only where it is not there. A URL or an origin takes 0.2 MB of the lookup index and the
@@ -70,7 +70,7 @@ class _Tracer:
         self.corpus = corpus or PublishedCorpus(prefix)
         self.manifest = self.corpus.manifest
         if self.corpus.is_adopted:
-            raise FormatError(f"{prefix} was adopted from files without provenance: nothing of it can be traced")
+            raise FormatError(f"{prefix} was adopted from files without provenance, so it cannot be traced")
         self.run = self.corpus.run
         self.index = LookupIndex(self.corpus, say)
         self.notes: list[str] = []

@@ -153,11 +153,15 @@ def _before(answer: TakenDown) -> str:
 
 def _why_taken(answer: TakenDown) -> str:
     if answer.why == REPLACED:
-        return "a better document came back, and it is a duplicate of that now"
+        return "a better document was reinstated, and this one is now its duplicate"
     asked = safe(asked_words(answer.request, answer.rule))
     if answer.why == UNREPRESENTED:
-        return f"what had stood for it went, and it did not come back: {asked}"
-    of = "it has the text of one that was asked for, or stood for it: " if answer.why == COPY else "asked for by "
+        return f"the document kept instead was removed, and this one was not reinstated: {asked}"
+    of = (
+        "it has the text of a requested document, or was kept instead of one: "
+        if answer.why == COPY
+        else "asked for by "
+    )
     return f"{of}{asked}"
 
 
@@ -179,7 +183,7 @@ def _replay(answer: Rejected | Dead | Passed, replay: Replayed) -> Iterator[str]
     yield from (f"  {line}" for line in _replayed(replay))
     recorded = (answer.stage, answer.reason) if isinstance(answer, Rejected) and answer.reason != OVER_TARGET else None
     if recorded and (last.stage, last.reason.partition(":")[0]) != recorded:
-        yield "  the run recorded otherwise: what decides it has changed, or text was cut that other documents have"
+        yield "  the run recorded a different decision: what decides it has changed, or shared text was cut"
 
 
 def _replayed(replay: Replayed) -> Iterator[str]:
@@ -190,7 +194,7 @@ def _replayed(replay: Replayed) -> Iterator[str]:
             yield f"kept by {', '.join(safe(each.stage) for each in before if each.outcome == 'kept')}"
         yield from decision_lines([last], every=False)
     else:
-        yield "kept by all stages for single documents; then deduplication decides, and the target of its source"
+        yield "kept by all stages that judge single documents; then deduplication and the target of its source decide"
     if replay.differs:
         yield f"not as in the run: {safe(replay.differs)}"
 
@@ -222,10 +226,10 @@ def _outcome(answer: Answer | End) -> str:
         return f"in the corpus {safe(answer.prefix)}; trace --id {answer.doc.id} there"
     if isinstance(answer, Replayed):
         last = answer.decisions[-1]
-        kept = "not listed anywhere in the corpus; its record is kept by all stages when they judge it again"
+        kept = "not listed anywhere in the corpus; when judged again, all stages keep its record"
         lost = f"{last.outcome} by {safe(last.stage)} when it is judged again: {safe(last.reason)}"
         return lost if last.outcome in LOST else kept
-    return "the documents kept instead form a cycle: the corpus is damaged, see refinery verify"
+    return "the documents kept instead form a cycle, so the corpus is damaged; run refinery verify"
 
 
 def _unlisted(answer: Passed) -> str:
@@ -257,16 +261,17 @@ def _missing(field: str, answer: Missing) -> Iterator[str]:
     elif answer.file_read:
         reasons = [f"its file was read, but has no record at this offset, or {left_out}"]
     elif field == "text":
-        reasons = ["no document has exactly this text: its id is that of all of it, as cleaned, before phase 3"]
+        reasons = ["no document has exactly this text; an id is a hash of the whole cleaned text before phase 3"]
     else:
         reasons = [f"it was never read: no input has exactly this {field}, or {left_out}"]
     if field in ("id", "text"):
-        reasons.append("it was dropped or failed: rejects/ and dead_letters/ list no ids, work/documents/ does")
+        reasons.append("it was dropped or failed; rejects/ and dead_letters/ list no ids, but work/documents/ does")
     else:
         if answer.rate is None or answer.rate < 1:
             rate = "unknown" if answer.rate is None else f"{answer.rate:g}"
             reasons.append(
-                f"a rule dropped it, but it is not listed: rejects.rate is {rate}; at 1 every dropped document is"
+                f"a rule dropped it, but it is not listed, because rejects.rate is {rate}; "
+                "at 1 every dropped document is listed"
             )
         if answer.over_target:
             reasons.append(f"it was beyond the target of its source ({OVER_TARGET}), which is never listed")
@@ -278,15 +283,15 @@ def _missing(field: str, answer: Missing) -> Iterator[str]:
     yield from (f"- {reason}" for reason in reasons)
     yield from _next(field)
     if not answer.work:
-        yield "work/ is not there, or belongs to another corpus: its documents were not searched"
+        yield "work/ is missing or belongs to another corpus, so its documents were not searched"
 
 
 def _next(field: str) -> Iterator[str]:
     """What else can be asked."""
     if field == "url":
-        yield "if it was dropped: --search-inputs reads the run's inputs for it, --origin FILE@OFFSET that record alone"
+        yield "if it was dropped: --search-inputs searches the run's inputs, --origin FILE@OFFSET reads one record"
     if field == "text":
-        yield "a part of a document's text: --search-texts reads the documents for it"
+        yield "it is a part of a document's text; --search-texts searches the documents"
 
 
 def _searched(inputs: Mapping[str, Sequence[str]]) -> Iterator[str]:

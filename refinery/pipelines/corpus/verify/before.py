@@ -45,7 +45,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class ChangedShard:
-    """A shard that a list names. now, before: its number in the manifest at hand and in that before, -1 for none.
+    """A shard that a list names. now, before: its number in the current manifest and in the one before, -1 for none.
     removed, added: where they name it. size: bytes of its tokens in both versions."""
 
     place: Place
@@ -67,7 +67,7 @@ class Before:
     def __init__(self, store: Store, manifest: Manifest, prefix: str) -> None:
         self.store, self.manifest, self.prefix = store, manifest, prefix
         self._unreadable: Exception | None = None  # what `judge` raises: the version before may be anything
-        self.fault = f"--against {prefix}: nothing was taken out of this corpus; give the version that a takedown made"
+        self.fault = f"--against {prefix}: no takedown made this corpus; give the version that one made"
         try:
             old = Corpus(prefix)
             self.old, self.before = old.store, old.manifest
@@ -178,7 +178,7 @@ class Before:
             return
         changed = [a.path for a, b in zip(now.files, before.files, strict=True) if a.sha256 != b.sha256]
         if changed and changed != [now.provenance.path]:  # counts of copies may have changed alone
-            yield f"{changed[0]}: nothing went or came, and yet it is another file"
+            yield f"{changed[0]}: no document was removed or reinstated, but the file differs"
 
     def is_new(self, shard: ShardEntry) -> str:
         """The failure of a shard that was not there, and of which not all came."""
@@ -192,7 +192,7 @@ class Before:
         for place in self.removed.rows:
             if place not in there:
                 name = "/".join(map(str, place))
-                yield f"{self.takedown.removed}: a document of {name} is listed, and there is no such shard"
+                yield f"{self.takedown.removed}: a document of {name} is listed, but there is no such shard"
                 continue
             yield from found[place].facts["listed"]
             if found[place].facts["ends"]:

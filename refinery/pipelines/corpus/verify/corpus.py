@@ -45,7 +45,7 @@ class CheckedCorpus:
 
 
 def open_corpus(question: Question) -> CheckedCorpus:
-    """Raises ValueError for a prefix that is no corpus, or has not all of its listings."""
+    """Raises ValueError for a prefix that is not a corpus, or has not all of its listings."""
     return _in_pieces(question, Corpus(question.prefix).load())
 
 

@@ -1,6 +1,7 @@
 """What no piece of a corpus can tell alone: ids and addresses that come twice, and where removals lead.
 
-A partition has all rows of its keys, so it is judged alone; the counts add up, and of the examples the first is told.
+A partition has all rows of its keys, so it is judged alone; the counts add up, and the first of the examples is
+reported.
 """
 
 from collections.abc import Iterable, Sequence

@@ -5,7 +5,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from refinery.loader.format.manifest import MANIFEST, RUN
+from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.checks.kinds import ADOPTED, EXPORT, VIEW, kind_of
+from refinery.pipelines.corpus.export.export_manifest import HIDDEN
 
 # What checks a kind: imported for such a location alone.
 CHECKS: Mapping[str, tuple[str, str]] = {
@@ -25,6 +28,20 @@ def check_for(prefix: str, **asked: Any) -> Callable[..., Any]:
     from refinery.pipelines.corpus.verify.verify import verify
 
     return partial(verify, **asked)
+
+
+def refuse_nothing(prefix: str) -> None:
+    """Raises ValueError where nothing of Refinery is: there is nothing to check. Cost: two requests."""
+    store = open_store(prefix)
+    try:
+        nothing = all(store.size(name) is None for name in (MANIFEST, HIDDEN, RUN))
+    except NotADirectoryError:
+        nothing = True
+    if nothing:
+        raise ValueError(
+            f"{prefix}: neither {MANIFEST} nor {RUN} is there, so there is nothing to check; name the folder that "
+            "holds them (`refine --output PREFIX` made it)"
+        )
 
 
 def refuse_unless_corpus(prefix: str) -> None:

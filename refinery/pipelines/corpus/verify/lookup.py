@@ -119,7 +119,10 @@ def check_lookup_file(store: Store, file: FileEntry, files: LookupFiles, facts: 
                 continue
             add("entries out of order, or repeated", out_of_order(pa.concat_tables([last, table]), last.num_rows))
             hashes = table["hash"].to_numpy()
-            add("entries of another file's range", lookup_files(hashes, len(files.names)) != files.names[file.path])
+            add(
+                "entries that belong to the range of another file",
+                lookup_files(hashes, len(files.names)) != files.names[file.path],
+            )
             unknown = np.ones(len(batch), np.bool_)
             numbers = table["file"].to_numpy()
             for place, count in files.counts.items():

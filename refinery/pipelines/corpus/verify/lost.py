@@ -1,4 +1,4 @@
-"""What tells that a run lost something between its workers: copies that were counted and are not in removals/, or the
+"""Evidence that a run lost something between its workers: copies that were counted and are not in removals/, or the
 other way round, and input files that nobody read. The local runner of earlier versions could lose both above 2 GB of
 text (docs/beam-data-loss.md).
 """
@@ -38,7 +38,7 @@ def check_copies(manifest: Manifest, others: int, counted: int, held_back: int, 
         expected = f"{counted:,}" if is_exact else f"{counted:,} at most"
         yield (
             f"{FOLDER}/: documents in the corpus count {others:,} copies, {expected} expected from the rows of "
-            "removals: the run lost some of either, and may have missed copies that are still in the corpus; "
+            "removals; the run lost some of either, and may have missed copies that are still in the corpus; "
             "run phase 2 again in a new prefix"
         )
 

@@ -18,8 +18,11 @@ from refinery.loader.format.shard_files import read_file
 from refinery.loader.format.takedown import FOLDER as TAKEDOWNS
 from refinery.loader.storage.store import Store, check_name, size_and_crc32c
 from refinery.pipelines.corpus.checks.file_checks import collect
+from refinery.pipelines.published.dropped import DROPPED, parse_dropped
+from refinery.pipelines.published.dropped import MAX_BYTES as DROPPED_BYTES
 from refinery.pipelines.published.statistics.published import MAX_BYTES, STATISTICS, parse_statistics
 from refinery.pipelines.run.inputs_read.published import INPUTS, compare_inputs, parse_inputs
+from refinery.transforms.statistics.dropped import EXAMPLES
 from refinery.transforms.write.lookup.entries import FOLDER as LOOKUP
 from refinery.transforms.write.lookup.entries import Hashes, hash_rows
 
@@ -41,6 +44,8 @@ def check_others(store: Store, manifest: Manifest, damaged: set[str]) -> Iterato
     yield from collect("links", check_links(store, manifest))
     if STATISTICS not in damaged:
         yield from collect(STATISTICS, check_statistics(store, manifest))
+    if DROPPED not in damaged:
+        yield from collect(DROPPED, check_dropped(store, manifest))
     if not damaged.intersection((INPUTS, RUN)):
         yield from collect(INPUTS, check_inputs(store, manifest))
 
@@ -92,6 +97,27 @@ def check_statistics(store: Store, manifest: Manifest) -> Iterator[str]:
         expected = manifest.totals.get("tokens")
         if tokens is not None and tokens != expected:
             yield f"{STATISTICS}: {point.name}: {tokens} tokens found, {expected} in the shards"
+
+
+def check_dropped(store: Store, manifest: Manifest) -> Iterator[str]:
+    """dropped.json, where there is one, is listed; a reason has as many examples as the funnel has documents, at most
+    EXAMPLES."""
+    entry = next((entry for entry in manifest.files if entry.path == DROPPED), None)
+    if entry is None:
+        if store.size(DROPPED) is not None:
+            yield f"{DROPPED}: not in {MANIFEST}"
+        return
+    if entry.size > DROPPED_BYTES:
+        yield f"{DROPPED}: {entry.size} bytes listed, {DROPPED_BYTES} at most expected"
+        return
+    lost: Counter[tuple[str, str]] = Counter()
+    for row in manifest.funnel:
+        for reason, count in row["dropped"].items():
+            lost[row["stage"], reason] += count["documents"]
+    for each in parse_dropped(read_file(store, entry), DROPPED).reasons:
+        most = min(EXAMPLES, lost[each.stage, each.reason])
+        if len(each.documents) > most:
+            yield f"{DROPPED}: {each.stage}: {each.reason}: {len(each.documents)} documents found, {most} expected"
 
 
 def check_records_file(

@@ -52,7 +52,7 @@ class Share:
         return f"partial-{self.number:05d}-of-{self.count:05d}"
 
     def of(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
-        """Its pieces: every `count`-th, so that shares are of about one size."""
+        """Its pieces: every `count`-th, so shares are of about one size."""
         return pieces[self.number :: self.count]
 
 
@@ -79,8 +79,8 @@ def find_partial(place: Store, share: Share, asked: Mapping[str, Any]) -> list[F
 
 
 def find_runs(place: Store, share: Share, asked: Mapping[str, Any]) -> list[Run] | None:
-    """The runs of the partial of this share, whose bytes are checked; None if it is not there. Raises as
-    `find_partial`, and for damaged runs. Cost: one read of them."""
+    """The runs of the partial of this share, whose bytes are checked; None if it is not there. Raises the same errors
+    as `find_partial`, and for damaged runs. Cost: one read of them."""
     if place.size(f"{share.name}.json") is None:
         return None
     runs = _read(place, share, asked)[1]

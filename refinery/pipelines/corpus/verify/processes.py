@@ -16,7 +16,7 @@ from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.live import LIVE, WORK
 
 TASK_BYTES, TASK_DOCUMENTS = 8 << 30, 1 << 21  # of the pieces that a process gets at once, at most
-TASKS = 8  # of each process, at least, so that all end at about the same time
+TASKS = 8  # of each process, at least, so all end at about the same time
 
 _CHECKERS: list[Checker] = []  # of a worker process
 
@@ -97,7 +97,7 @@ class Processes:
                 yield task.result()
         except BrokenProcessPool:
             raise RefineError(
-                "a process that checked files was killed, for memory in most cases; give fewer --workers"
+                "a process that checked files was killed, most likely for lack of memory; give fewer --workers"
             ) from None
 
 

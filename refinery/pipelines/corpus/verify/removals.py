@@ -117,8 +117,8 @@ def check_chains(manifest: Manifest, found: Found, lost: int) -> Iterator[str]:
     nowhere, first = found["nowhere"]
     if nowhere:
         yield (
-            f"{FOLDER}/: {nowhere} kept documents were taken out, so that what was removed in their favour leads "
-            f"nowhere; the first: {first}"
+            f"{FOLDER}/: {nowhere} kept documents were taken out, so duplicates removed in their favour refer to "
+            f"missing documents; the first: {first}"
         )
     if not manifest.recipe.get("exact_dup", True):  # documents of one id may be several
         return
@@ -181,7 +181,7 @@ class Rows:
             return
         raw = column_ids(batch.column("id"))
         ids, kept = (_ids(batch.column(name)) for name in ("id", "kept_id"))
-        self._add("rows of another file's range of ids", removals_file(raw, self.count) != self.index)
+        self._add("rows that belong to the id range of another file", removals_file(raw, self.count) != self.index)
         self._order(batch, ids)
         self._values(batch, ids == kept)
         captures = _numpy(pc.equal(batch.column("reason"), URL_DUP))

@@ -357,7 +357,7 @@ class RowCheck:
         metas = [_parsed(meta) for meta in batch.column("meta").to_pylist()]
         self._add("rows whose meta is not a JSON object", np.array([not isinstance(meta, dict) for meta in metas]))
         noted = [meta.get(TEXT_ID) if isinstance(meta, dict) else None for meta in metas]
-        self._add("rows whose text_id is no id", np.array([not is_text_id(value) for value in noted]))
+        self._add("rows whose text_id is not an id", np.array([not is_text_id(value) for value in noted]))
         self.changed |= {self.rows + row: found for row, meta in enumerate(metas) if (found := text_id(meta))}
 
     def _sources(self, batch: pa.RecordBatch, plan: Plan) -> None:

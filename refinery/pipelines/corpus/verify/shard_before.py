@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     places: I64
 
     def by_row(self) -> tuple[I64, I64, I64]:
-        """As `Change` has them."""
+        """In the form of `Change`."""
         row, offset, length = self.places[np.argsort(self.places[:, 0], kind="stable")].T.copy()
         return row, offset, length
 
@@ -96,7 +96,7 @@ def _compare(pair: Before, change: Change, now: ShardEntry, before: ShardEntry |
         return
     index = load_index(pair.store, now)
     if not np.array_equal(change.index(index).lengths, load_index(pair.old, before).lengths):
-        yield f"{now.idx.path}: with what went and without what came, documents have other lengths than before"
+        yield f"{now.idx.path}: with what went and without what came, documents do not have their former lengths"
         return
     files = (pair.old, before.bin), (pair.store, now.bin)
     if wrong := list(_tokens(files, runs.pieces(0, runs.tokens), index.dtype.itemsize)):
@@ -111,12 +111,12 @@ def _compare(pair: Before, change: Change, now: ShardEntry, before: ShardEntry |
     other = np.flatnonzero(ids[0][stayed] != ids[1][there])
     if len(other):
         row, at = stayed[other[0]], there[other[0]]
-        yield f"{now.provenance.path}: row {at} is another document than row {row} was"
+        yield f"{now.provenance.path}: row {at} is not the document that row {row} was"
 
 
 def _tokens(files: tuple[tuple[Store, FileEntry], ...], pieces: Any, width: int) -> Iterator[str]:
-    """A failure unless the pieces of `Runs` that stayed have the same tokens in both. Raises as `read_file`, which is
-    asked for its words where a file is not what its manifest lists."""
+    """A failure unless the pieces of `Runs` that stayed have the same tokens in both. Raises the same errors as
+    `read_file`, which is asked for its words where a file is not what its manifest lists."""
     for store, entry in files:
         if store.size(entry.path) is None:
             read_file(store, entry)

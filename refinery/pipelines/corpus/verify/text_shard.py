@@ -37,7 +37,7 @@ def check_text_shard(
     try:
         for row, text in enumerate(shard_texts(store, writer, shard)):
             if (size := text_bytes(text)) != sizes[row]:
-                faults.add("texts of another size than their provenance says", 1, f"row {row} has {size} bytes")
+                faults.add("texts whose size is not that of their provenance", 1, f"row {row} has {size} bytes")
             elif document_id(text) != (changed.get(row) or ids[row].tobytes()):
                 faults.add("texts that are not those of their ids", 1, f"row {row}")
             facts.decoded += 1

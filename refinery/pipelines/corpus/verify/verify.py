@@ -1,7 +1,7 @@
 """Check a published corpus completely, and name everything that is wrong with it.
 
 Every byte of every listed file is read once, every token is checked, and a sample of the documents is decoded. Checks
-are generators of failures, so that a broken file does not hide failures of others. Pieces are checked alone, by any
+are generators of failures, so a broken file does not hide failures of others. Pieces are checked alone, by any
 number of processes; then what they left is joined, and the whole is judged.
 """
 
@@ -73,7 +73,7 @@ def verify_share(
     """Check a share of the corpus' pieces, and write what was found to `partials`, a folder, gs://… or s3://…, unless
     it is there. -> failures in it.
 
-    The same arguments for every share, but for `workers`. Raises ValueError for a prefix that is no corpus, or for
+    The same arguments for every share, except `workers`. Raises ValueError for a prefix that is not a corpus, or for
     partial results of another check. Cost: as `verify`, of the share.
     """
     corpus, place = open_corpus(Question(prefix, samples, load, against)), open_store(partials)

@@ -37,9 +37,11 @@ from refinery.pipelines.corpus.verify.pieces import (
 )
 from refinery.pipelines.corpus.verify.removals import check_chains, check_rows, names_fault
 from refinery.pipelines.corpus.verify.takedown_rows import listings, place_name
+from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.published.placement import read_plan
 from refinery.pipelines.run.inputs_read.published import INPUTS
 from refinery.pipelines.run.packed_counts import packed_line
+from refinery.transforms.core.wording import many
 from refinery.transforms.dedup.stages import URL_DUPLICATES
 
 
@@ -60,11 +62,12 @@ class Report(Verdict):
 
     def read_lines(self) -> list[str]:
         rate = self.bytes / 1e6 / self.seconds if self.seconds else 0.0
-        tokens = f", {self.tokens:,} tokens" if self.has_tokens else ""
+        speed = f" ({rate:,.0f} MB/s)" if rate >= 1 else ""
+        tokens = f", {many(self.tokens, 'token')}" if self.has_tokens else ""
         lines = [
-            f"{self.prefix}: {self.documents:,} documents{tokens} in {self.shards:,} shards",
-            f"read {self.files:,} files, {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s ({rate:,.0f} MB/s), "
-            f"{'decoded' if self.has_tokens else 'read back'} {self.decoded:,} documents",
+            f"{self.prefix}: {many(self.documents, 'document')}{tokens} in {many(self.shards, 'shard')}",
+            f"read {many(self.files, 'file')}, {human_bytes(self.bytes)} in {self.seconds:.1f} s{speed}, "
+            f"{'decoded' if self.has_tokens else 'read back'} {many(self.decoded, 'document')}",
         ]
         lines += [self.packed] if self.packed else []
         if self.removals:

@@ -40,7 +40,7 @@ SOURCES = 16  # with distributions of their own
 HOSTS = 100
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of quantiles
 COARSE = 4  # bins of sizes to an octave
-DIGITS = 6  # of a test's numbers, so that no machine's mathematics shows
+DIGITS = 6  # of a test's numbers, so no machine's mathematics shows
 
 
 def build_statistics(reports: Mapping[str, Mapping[str, Any]], recipe: Recipe, shards: int) -> Statistics:
@@ -183,7 +183,7 @@ def describe_series(tally: Tally, sources: Sequence[str], notes: Iterable[Note])
 
 
 def distribution(bins: Bins, steps: int) -> Distribution:
-    """steps: bins to an octave that are told apart; a divisor of STEPS."""
+    """steps: bins to an octave; a divisor of STEPS."""
     if not bins.counts:
         return Distribution(documents=0, least=None, most=None, quantiles=(), bins=())
     wide, documents = STEPS // steps, dict[int, int]()

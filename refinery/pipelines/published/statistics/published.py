@@ -44,7 +44,7 @@ class Category(_Model):
     """Documents by what a word says of them: "source", or a note of a stage, "language" say.
 
     values: most documents first. other: the sum of all further values, null if there are none. distinct: how many
-    values there are, at least (exact unless `other` has values that were not told apart).
+    values there are, at least (exact unless `other` has values that were not counted one by one).
     """
 
     name: Name
@@ -68,7 +68,7 @@ class Distribution(_Model):
 
 
 class BySource(_Model):
-    """A distribution of one source; source "" is the sum of those that are not told apart."""
+    """A distribution of one source; source "" is the sum of the sources that are not counted one by one."""
 
     source: Name
     distribution: Distribution
@@ -79,7 +79,7 @@ class Series(_Model):
 
     name: "text-bytes", "text-characters", "text-lines", "token-count", "bytes-per-token", or the note's, which has no
     hyphen. unit: "bytes", "characters", "lines", "tokens", "bytes per token"; "" of a note. sources: of the largest
-    sources; none where there is but one.
+    sources; none where there is only one.
     """
 
     name: Name
@@ -134,7 +134,7 @@ class Point(_Model):
     name: "extracted" (behind the first stage that makes documents), "cleaned" (what phase 1 hands on), "deduplicated"
     (what phase 2 kept), "final" (texts as they go to the encoder; sources with a target are cut behind it) and
     "published" (what is in the shards). after: the stage of the funnel behind which it was measured. collected: false
-    where a phase was taken over from a run that did not measure; the rest is null or empty then.
+    where a phase was reused from a run that did not measure; the rest is null or empty then.
     """
 
     name: Name
@@ -220,7 +220,7 @@ def parse_statistics(data: bytes, what: str = STATISTICS) -> Statistics:
 def read_statistics(corpus: Corpus) -> Statistics | None:
     """The statistics of a corpus; None for one without, of an older version or adopted.
 
-    Raises FormatError for another file than the manifest lists, or than a run writes.
+    Raises FormatError for a file that is not the one the manifest lists, or that no run writes.
     """
     if not corpus.lists(STATISTICS):
         return None

@@ -1,30 +1,78 @@
-"""Numbers with units: how they are written by people and for people. The page's script formats as `show` does."""
+"""Numbers with units: how they are written by people and for people, in flags, recipes and the page of `plan`.
+
+One grammar for whatever is counted (tokens, documents, files, dollars) and one for bytes. They differ in the letter B:
+of tokens, 100B is a hundred billion; of bytes, it could mean both, and is refused. The page's scripts read and format
+as this module does; tests compare them.
+"""
 
 import math
 import re
-from decimal import ROUND_HALF_UP, Context
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
-NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,3})?|\.[0-9]+)\s*([kMGTPE]?)B?\s*")
+FACTORS = {prefix.lower(): factor for prefix, factor in PREFIXES.items()} | {"b": 1e9}
+_DIGITS = r"\s*([0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*"
+BYTES, COUNT = "bytes", "count"
+# What is meant -> its grammar: the number, and a letter of FACTORS. JavaScript reads these patterns, too.
+GRAMMARS = {
+    BYTES: re.compile(_DIGITS + r"(?:([kKmMgGtTpPeE])[bB]?|[bB]ytes?)?\s*"),
+    COUNT: re.compile(_DIGITS + r"([kKmMgGbBtTpPeE]?)\s*"),
+}
+BARE = re.compile(_DIGITS + r"[bB]\s*")  # of bytes
+EXPECTED = {
+    BYTES: "a number of bytes such as 64, 500 MB or 1.5e12 is expected",
+    COUNT: "a number such as 64, 10k, 100B (billion) or 2e9 is expected",
+}
 SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)\s*")
 THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)  # as Number.prototype.toExponential rounds
 # Kinds of numbers that take a prefix -> the unit behind it.
 UNITS = {"bytes": "B", "bytes/s": "B/s", "tokens": "tokens", "tokens/s": "tokens/s"}
 
 
-def parse_quantity(text: str) -> float:
-    """A number with a decimal prefix and perhaps the letter B.
+def parse_quantity(text: str, kind: str) -> float:
+    """A number with a decimal prefix. kind: of UNITS or of an input of a plan; those of bytes are read as bytes, all
+    others as counts, where B is billion.
 
-    >>> parse_quantity("14.8T"), parse_quantity("6 PB"), parse_quantity("1.5e12")
-    (14800000000000.0, 6000000000000000.0, 1500000000000.0)
+    >>> parse_quantity("14.8T", "tokens"), parse_quantity("100B", "tokens"), parse_quantity("6 PB", "bytes")
+    (14800000000000.0, 100000000000.0, 6000000000000000.0)
 
-    Raises ValueError for anything else; a sign, a binary prefix and infinity are anything else.
+    Raises ValueError for anything else; a sign, a binary prefix and infinity are anything else, as is 100B of bytes.
     """
-    found = NUMBER.fullmatch(text)
-    value = float(found[1]) * PREFIXES[found[2]] if found else math.inf
-    if found is None or math.isinf(value):
-        raise ValueError(f"{text!r:.80} given, a number such as 14.8T, 6PB, 1.5e12 or 64 is expected")
+    digits, factor = _read(text, kind)
+    value = float(digits) * factor
+    if math.isinf(value):
+        raise ValueError(f"{text!r:.80} given, {EXPECTED[grammar_of(kind)]}")
     return value
+
+
+def parse_whole(text: str, kind: str) -> int:
+    """As `parse_quantity`, of what has no fractions: exact.
+
+    >>> parse_whole("1.5k", "count"), parse_whole("64 MB", "bytes")
+    (1500, 64000000)
+    """
+    digits, factor = _read(text, kind)
+    value = Decimal(digits) * Decimal(int(factor))
+    if value.adjusted() > 30 or value != value.to_integral_value():
+        raise ValueError(f"{text!r:.80} given, a whole number is expected, such as 64 or 1.5k")
+    return int(value)
+
+
+def grammar_of(kind: str) -> str:
+    """BYTES or COUNT."""
+    return BYTES if kind in ("bytes", "bytes/s") else COUNT
+
+
+def _read(text: str, kind: str) -> tuple[str, float]:
+    """The digits, and by what they are multiplied. Raises ValueError."""
+    grammar = grammar_of(kind)
+    found = GRAMMARS[grammar].fullmatch(text)
+    if found:
+        return found[1], FACTORS[(found[2] or "").lower()]
+    if grammar == BYTES and (bare := BARE.fullmatch(text)):
+        number = bare[1][:40]
+        raise ValueError(f"{text!r:.80} given, {number} bytes or {number} billion? write {number} bytes or {number} GB")
+    raise ValueError(f"{text!r:.80} given, {EXPECTED[grammar]}")
 
 
 def parse_share(text: str) -> float:
@@ -72,7 +120,8 @@ def show(value: float, kind: str = "") -> str:
 
 
 def typed(value: float) -> str:
-    """A text that `parse_quantity` reads as exactly this value, not below 0: from a million on with a prefix.
+    """A text that `parse_quantity` reads as exactly this value, of any kind, not below 0: from a million on with a
+    prefix.
 
     >>> typed(14.8e12), typed(64.0), typed(0.003557), typed(6e15), typed(149010e3)
     ('14.8T', '64', '0.003557', '6P', '149.01M')
@@ -80,5 +129,5 @@ def typed(value: float) -> str:
     texts = [
         f"{value / factor:.15g}{prefix}" for prefix, factor in reversed(PREFIXES.items()) if value >= factor >= 1e6
     ]
-    exact = [text for text in texts if NUMBER.fullmatch(text) and parse_quantity(text) == value]
+    exact = [text for text in texts if GRAMMARS[COUNT].fullmatch(text) and parse_quantity(text, COUNT) == value]
     return exact[0] if exact else repr(value).replace("e+", "e").removesuffix(".0")

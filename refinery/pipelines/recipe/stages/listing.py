@@ -9,6 +9,7 @@ from refinery.pipelines.recipe.recipe import Recipe, absent_sections, recipe_cla
 from refinery.transforms.core.lane import AnyStage, Lane
 from refinery.transforms.core.params import Params, allowed, sections_of
 from refinery.transforms.core.stage import KEBAB
+from refinery.transforms.core.wording import meant
 
 REQUIRED = "required"  # stands for the default that a field does not have
 
@@ -69,7 +70,10 @@ def list_stages(lane: Lane, name: str = "") -> Iterator[str]:
     Raises ValueError for a name that is none.
     """
     if name and name not in lane.funnel:
-        raise ValueError(f"stages: {name!r} given, {', '.join(lane.funnel)} is allowed in the lane {lane.name}")
+        raise ValueError(
+            f"stages: {name!r} given, {', '.join(lane.funnel)} is allowed in the lane {lane.name}"
+            f"{meant(name, lane.funnel)}"
+        )
     recipe = recipe_class(lane)
     for stage in lane.stages:
         if not name or stage.name == name:

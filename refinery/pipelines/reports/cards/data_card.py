@@ -18,11 +18,11 @@ from refinery.pipelines.reports.run.words import share
 
 HOSTS = 20  # that are listed
 VALUES = 24  # of a category
-UNKNOWN = "Not said by those who published it."
+UNKNOWN = "Not stated by the publisher."
 
 
 def data_card(facts: CardFacts) -> bytes:
-    """The card, the same bytes each time. Its size is bounded but for the recipe's and the number of stages."""
+    """The card, the same bytes each time. Its size is bounded, except for the recipe and the number of stages."""
     lines = [*front_matter(corpus_data(facts)), *_title(facts), *_composition(facts)]
     lines += [*_sources(facts), *_processing(facts), *_care(facts), *_limits(facts), *_uses(facts)]
     lines += [*_loading(facts), *reproduce(facts), *_maintenance(facts)]
@@ -182,7 +182,7 @@ def _sources(facts: CardFacts) -> Iterator[str]:
             for name in (str(source.get("name", "")),)
         ),
     )
-    yield "When and by whom these inputs were collected is known as far as their names and the publisher say it."
+    yield "Who collected these inputs, and when, is known only from their names and from the publisher."
     yield ""
 
 
@@ -214,7 +214,7 @@ def _care(facts: CardFacts) -> Iterator[str]:
     about = facts.about
     yield "## Licences and rights"
     yield ""
-    yield from _said(about.license, "No licence of the corpus as a whole is known; those of the sources hold.")
+    yield from _said(about.license, "No licence of the corpus as a whole is known; the licences of the sources apply.")
     if category := facts.category("license_class"):
         yield from _category(category)
     yield from handling_lines(facts, "rights")
@@ -223,7 +223,7 @@ def _care(facts: CardFacts) -> Iterator[str]:
     yield from _said(about.personal_data)
     yield from handling_lines(facts, "personal-data")
     yield from handling_lines(facts, "credentials")
-    yield "What no rule recognises is still in the texts."
+    yield "Personal data and credentials that no rule recognises are still in the texts."
     yield ""
     yield "## Unwanted content"
     yield ""
@@ -241,13 +241,13 @@ def _limits(facts: CardFacts) -> Iterator[str]:
     if dead:
         yield f"- {dead:,} records failed and are not in the corpus; `dead_letters/` lists them."
     yield "- Texts were judged by rules and models, not by people; their scores are in the provenance files."
-    yield "- Whether what the texts say is true, and whom they leave out, was not examined."
+    yield "- Nobody examined whether the texts are true, or whom they leave out."
     yield ""
     points = facts.statistics.points if facts.statistics else ()
     final = next((point for point in reversed(points) if point.collected and point.artefacts), None)
     if final and final.artefacts:
         whole = (final.total or NOTHING).documents
-        yield f"Signs of bad cleaning that are left, of {whole:,} documents:"
+        yield f"Remaining signs of bad cleaning, of {whole:,} documents:"
         yield ""
         yield from table(
             ("sign", "a document counts if it has", "documents", "share"),

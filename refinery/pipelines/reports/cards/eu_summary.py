@@ -1,7 +1,7 @@
 """The European Commission's template of the public summary of training content, filled in as far as the data say it.
 
 Regulation (EU) 2024/1689 (AI Act), Article 53(1)(d); the template is the annex to C(2025) 5235 of 24 July 2025, whose
-sections and numbers stand here. It is about a model, and a corpus is a part of what one is trained on: what the
+sections and numbers are used here. It is about a model, and a corpus is a part of what one is trained on: what the
 provider alone can know is marked, or comes from `--about`. Nothing is concluded that the files do not say.
 """
 

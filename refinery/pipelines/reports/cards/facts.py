@@ -1,6 +1,6 @@
 """What cards are made of: a corpus' manifest, and the two small files beside it that the manifest has the checksums of.
 
-No shard is read, so a card costs the same whatever the size of the corpus, but for the manifest itself.
+No shard is read, so a card costs the same whatever the size of the corpus, except for reading the manifest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,8 +97,8 @@ def read_card_facts(location: str | Store, about: About) -> CardFacts:
         missing.append(f"Languages, hosts, lengths and signs of bad cleaning: there is no {STATISTICS}.")
     if corpus.is_adopted:
         missing.append(
-            "The corpus was adopted from files of another tool: nobody recorded sources, addresses, decisions or "
-            "dates of its documents."
+            "The corpus was adopted from files of another tool: sources, addresses, decisions and dates of "
+            "its documents were not recorded."
         )
     declared = {stage.name: stage for stage in lane_stages(manifest.lane)}
     if unknown := [entry.name for entry in manifest.stages if entry.name not in declared and entry.name != STAGE]:

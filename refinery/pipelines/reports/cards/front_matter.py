@@ -40,7 +40,7 @@ def shared_data(name: str, documents: int) -> dict[str, Any]:
 
 
 def corpus_data(facts: CardFacts) -> dict[str, Any]:
-    """Of a corpus. Its tokens are no table, so the one configuration is that of the provenance files."""
+    """Of a corpus. Its tokens are not a table, so the only configuration is that of the provenance files."""
     languages = [code for code in language_codes(facts) if LANGUAGE.fullmatch(code)]
     if facts.category("code_language"):
         languages.append("code")
@@ -55,7 +55,7 @@ def corpus_data(facts: CardFacts) -> dict[str, Any]:
 
 
 def language_codes(facts: CardFacts) -> list[str]:
-    """Languages of the corpus, most documents first, as far as they were told apart."""
+    """Languages of the corpus, most documents first, as far as they were detected."""
     known = facts.category("language")
     return [value.value for value in known.values if value.value] if known else []
 

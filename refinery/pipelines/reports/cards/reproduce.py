@@ -19,7 +19,7 @@ def reproduce(facts: CardFacts) -> Iterator[str]:
     yield "## How to make it again"
     yield ""
     if manifest.lane == ADOPTED:
-        yield from ("It was adopted from files of another tool, and cannot be made again from here.", "")
+        yield from ("It was adopted from files of another tool, so it cannot be made again.", "")
         return
     name = recipe_name(manifest.name)
     program = [f"refinery refine {name} --output out", "refinery verify out"]
@@ -30,8 +30,8 @@ def reproduce(facts: CardFacts) -> Iterator[str]:
     yield ""
     yield from fenced("\n".join(program), "sh")
     yield (
-        f"Same inputs, recipe and versions give the same bytes: every checksum in {MANIFEST} must come out again. "
-        "Every section of the recipe is written out, defaults too."
+        f"Same inputs, recipe and versions give the same bytes: every checksum in {MANIFEST} must be the same. "
+        "The recipe is complete, including defaults."
     )
     yield ""
     yield from recipe_block(manifest.recipe)

@@ -23,11 +23,12 @@
 
   function dataset(each, series, place) {
     // One series alone is what is: it has the colour of what is published.
-    const line = colour("--series-" + (each.series.length === 1 ? 1 : place));
+    const number = each.colours ? each.colours[place] : each.series.length === 1 ? 1 : place;
+    const line = colour("--series-" + number);
     if (each.kind === "bars") return { ...series, backgroundColor: line, borderRadius: 2, maxBarThickness: 16 };
     return {
       ...series, data: padded(each, series.data, 0), borderColor: line, borderWidth: 2,
-      backgroundColor: colour("--series-" + (each.series.length === 1 ? 1 : place) + "-fill"),
+      backgroundColor: colour("--series-" + number + "-fill"),
       stepped: "middle", fill: "origin", pointRadius: 0, pointHitRadius: 12,
     };
   }
@@ -36,7 +37,7 @@
     const lying = each.kind === "bars";
     const text = { color: colour("--soft") };
     const places = {
-      title: { display: !lying, text: each.axis, ...text }, ticks: { ...text, maxRotation: 0, autoSkip: !lying },
+      stacked: Boolean(each.stacked), title: { display: !lying, text: each.axis, ...text }, ticks: { ...text, maxRotation: 0, autoSkip: !lying },
       grid: { display: false }, border: { color: colour("--line") },
     };
     if (lying) {
@@ -47,8 +48,14 @@
         return label.length > room() ? label.slice(0, room() - 1) + "…" : label;
       };
     }
+    else if (each.ticks) {
+      // Round numbers alone, each at the step that holds it; the empty place at the beginning comes before all.
+      const marks = new Map(each.ticks.map(([place, text]) => [place + 1, text]));
+      places.ticks.autoSkip = false;
+      places.ticks.callback = (value) => marks.get(value) ?? null;
+    }
     const values = {
-      beginAtZero: true, ticks: { ...text, maxTicksLimit: 6, callback: (value) => show(value, each.unit) },
+      beginAtZero: true, stacked: Boolean(each.stacked), ticks: { ...text, maxTicksLimit: 6, callback: (value) => show(value, each.unit) },
       grid: { color: colour("--line") }, border: { display: false },
     };
     return {
@@ -67,20 +74,47 @@
     };
   }
 
-  const drawn = [];
-  function draw() {
-    for (const chart of drawn.splice(0)) chart.destroy();
+  // Thresholds, as dashed lines across the steps. Their places are those of the steps that hold them.
+  const limitLines = (each) => ({
+    id: "limits",
+    afterDatasetsDraw(chart) {
+      for (const [place, text] of each.limits || []) {
+        const x = chart.scales.x.getPixelForValue(place + 0.5), { top, bottom, right } = chart.chartArea, pen = chart.ctx;
+        pen.save();
+        pen.strokeStyle = pen.fillStyle = colour("--bad");
+        pen.setLineDash([4, 3]);
+        pen.beginPath(); pen.moveTo(x, top); pen.lineTo(x, bottom); pen.stroke();
+        pen.font = "12px " + Chart.defaults.font.family;
+        pen.textAlign = x > (chart.chartArea.left + right) / 2 ? "right" : "left";
+        pen.fillText(text, x + (pen.textAlign === "right" ? -4 : 4), top + 11);
+        pen.restore();
+      }
+    },
+  });
+
+  const drawn = new Map();
+  const places = new Map([...document.querySelectorAll("canvas")].map((one) => [one.dataset.chart, one]));
+  // What is in a closed tab has no size: it is drawn when it is shown.
+  function drawShown() {
     Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
     for (const each of declared) {
-      const canvas = [...document.querySelectorAll("canvas")].find((one) => one.dataset.chart === each.name);
-      drawn.push(new Chart(canvas, {
+      const canvas = places.get(each.name);
+      if (drawn.has(each.name) || !canvas.parentElement.offsetWidth) continue;
+      drawn.set(each.name, new Chart(canvas, {
         type: each.kind === "bars" ? "bar" : "line",
         data: { labels: padded(each, each.labels, ""), datasets: each.series.map((series, place) => dataset(each, series, place)) },
-        options: options(each),
+        options: options(each), plugins: [limitLines(each)],
       }));
     }
   }
+  function draw() {
+    for (const chart of drawn.values()) chart.destroy();
+    drawn.clear();
+    drawShown();
+  }
   draw();
+  addEventListener("panelshown", drawShown);
+  document.addEventListener("toggle", drawShown, true);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   // Paper is light: the style knows "printed", and the charts are drawn again in its colours.
   addEventListener("beforeprint", () => { root.classList.add("printed"); draw(); });

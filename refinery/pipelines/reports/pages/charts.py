@@ -16,7 +16,10 @@ MOST_ROWS = 60  # of a chart: more are neither legible nor needed
 class Chart:
     """name: unique on its page. labels: of the places on the axis. series: name ->
     a number for each label, None for none. kind: "area", steps over ordered places, or "bars", a row for each label.
-    axis: what the labels are. unit: of the numbers: a kind of `quantities.quantity.show`.
+    axis: what the labels are. unit: of the numbers: a kind of `quantities.quantity.show`. colours: of the series, by
+    number; without them in order. ticks: of an area, (place, text) of the labels that its axis has. limits: of an area,
+    (place, text) of lines across it; a place between two labels is a fraction. is_stacked: whether the bars of a label
+    are one bar.
     """
 
     name: str
@@ -26,6 +29,10 @@ class Chart:
     kind: Literal["area", "bars"]
     axis: str
     unit: str = "count"
+    colours: Sequence[int] = ()
+    ticks: Sequence[tuple[int, str]] = ()
+    limits: Sequence[tuple[float, str]] = ()
+    is_stacked: bool = False
 
     def __post_init__(self) -> None:
         wrong = [name for name, values in self.series.items() if len(values) != len(self.labels)]
@@ -73,6 +80,10 @@ def chart_data(charts: Iterable[Chart]) -> list[dict[str, Any]]:
             "labels": list(chart.labels),
             "axis": chart.axis,
             "unit": chart.unit,
+            **({"colours": list(chart.colours)} if chart.colours else {}),
+            **({"ticks": [list(each) for each in chart.ticks]} if chart.ticks else {}),
+            **({"limits": [list(each) for each in chart.limits]} if chart.limits else {}),
+            **({"stacked": True} if chart.is_stacked else {}),
             "series": [{"label": name, "data": list(values)} for name, values in chart.series.items()],
         }
         for chart in charts

@@ -74,9 +74,17 @@ def inert_json(data: object) -> str:
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: str = "") -> Html:
     """A table: the first cell of a row is its heading, the others are aligned as numbers. A cell is a child of `el`. A
-    table wider than the page scrolls by itself."""
+    table wider than the page scrolls by itself; on a phone a row is a block, with the heading before each cell."""
     first, *others = head
-    lines = [el("tr", el("th", name, scope="row"), [el("td", cell) for cell in cells]) for name, *cells in rows]
+    labels = [each if isinstance(each, str) and not isinstance(each, Html) else None for each in others]
+    lines = [
+        el(
+            "tr",
+            el("th", name, scope="row"),
+            [el("td", cell, data_label=label) for cell, label in zip(cells, labels, strict=True)],
+        )
+        for name, *cells in rows
+    ]
     columns = [el("th", first, scope="col"), *(el("th", each, scope="col") for each in others)]
     shown = el("table", el("caption", caption) if caption else None, el("thead", el("tr", columns)), el("tbody", lines))
     return el("div", shown, class_="wide", tabindex="0", role="region", aria_label=caption or str(first))

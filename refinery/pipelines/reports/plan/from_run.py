@@ -63,7 +63,8 @@ def plan_from(measured: Measured, given: Mapping[str, float], share: float = 0.0
         inputs["raw"] = _rounded(measured.raw * times)
     plan = scenario({**inputs, **given}, kept)
     if "tokens" not in given:  # the target is what comes out
-        plan = scenario({**plan.inputs, "tokens": _rounded(plan.values()["output_tokens"] * (1 - 1e-4))}, kept)
+        tokens = _rounded(plan.values()["output_tokens"] * (1 - 1e-4))
+        plan = replace(scenario({**plan.inputs, "tokens": tokens}, kept), derived="tokens")
     why = measured.why or (why_none(measured.sample) if measured.sample else "")
     return FromRun(replace(measured, why=why), times, found, plan)
 

@@ -43,6 +43,11 @@ OUTPUTS = (
     Output(COST, "pass_cost", "dollars", "the offline pass"),
     Output(COST, "storage_cost", "dollars", "storage: raw during the pass, shards during training"),
 )
+# What stands in the place of the target's share where it would be 100 % by construction.
+DERIVED = {
+    "raw": "of the target: the raw bytes were computed from it (--raw says what there is)",
+    "tokens": "no target was given (--tokens); what comes out is taken for it",
+}
 WIDTH = 18  # of the numbers' column
 
 
@@ -57,6 +62,9 @@ def plan_lines(plan: Scenario) -> Iterator[str]:
             group = output.group
             yield ""
             yield group
+        if output.name == "target_share" and plan.derived:
+            yield f"{'–':>{WIDTH}}  {DERIVED[plan.derived]}"
+            continue
         yield f"{show(values[output.name], output.kind):>{WIDTH}}  {output.label}"
         if output.name == "target_share" and values["target_share"] < MET:
             missing = show(values["raw_needed"] - values["raw"], "bytes")
@@ -70,7 +78,7 @@ def plan_lines(plan: Scenario) -> Iterator[str]:
 
 def plan_json(plan: Scenario, found: FromRun | None) -> str:
     """Every quantity in SI units, the retentions, and with `found` what the run says of the whole, on one line."""
-    said: dict[str, Any] = {"retentions": dict(plan.retentions), "quantities": plan.values()}
+    said: dict[str, Any] = {"retentions": dict(plan.retentions), "quantities": plan.values(), "derived": plan.derived}
     if found:
         forecast = asdict(found.forecast) if found.forecast else None
         said["from"] = {"times": found.times, "forecast": forecast, "why": found.measured.why}

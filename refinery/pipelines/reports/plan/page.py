@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from refinery.pipelines.recipe.quantities.prices import PRICES, UNVERIFIED
-from refinery.pipelines.recipe.quantities.quantity import NUMBER, UNITS, typed
+from refinery.pipelines.recipe.quantities.quantity import BARE, FACTORS, GRAMMARS, UNITS, grammar_of, typed
 from refinery.pipelines.reports.pages.markup import Html, el
 from refinery.pipelines.reports.pages.page import own_file, page
+from refinery.pipelines.reports.plan.drawn import COSTS, charts
 from refinery.pipelines.reports.plan.formulas import FORMULAS
 from refinery.pipelines.reports.plan.inputs import COST, INPUTS, MET, MOST, PASS, TARGET, TRAIN
 from refinery.pipelines.reports.plan.javascript import to_javascript
@@ -28,14 +29,20 @@ def plan_page(plan: Scenario, measured: Mapping[str, float] | None = None, notes
     summaries |= dict.fromkeys(own, notes)
     script = f"function compute(v) {{\n{to_javascript(FORMULAS)}\n}}\n{own_file('page.js', __package__)}"
     data = {
-        "inputs": [{"name": i.name, "least": i.least, "free": i.name in PRICES} for i in INPUTS],
+        "inputs": [
+            {"name": i.name, "least": i.least, "free": i.name in PRICES, "read": grammar_of(i.kind)} for i in INPUTS
+        ],
         "outputs": [{"name": o.name, "kind": o.kind} for o in OUTPUTS],
         "stages": list(plan.retentions),
         "presets": presets,
         "units": UNITS,
-        "number": NUMBER.pattern,
+        "grammars": {name: grammar.pattern for name, grammar in GRAMMARS.items()},
+        "bare": BARE.pattern,
+        "factors": FACTORS,
         "met": MET,
         "most": MOST,
+        "derived": plan.derived,
+        "costs": list(COSTS),
         "mostKept": max(1.0, *plan.retentions.values()),
     }
     body = (
@@ -48,7 +55,7 @@ def plan_page(plan: Scenario, measured: Mapping[str, float] | None = None, notes
             "main",
             meter(),
             el("div", stage_fields(plan, summaries), input_fields(plan, [TARGET, PASS, TRAIN])),
-            el("div", output_fields(), input_fields(plan, [COST])),
+            el("div", charts(plan), output_fields(), input_fields(plan, [COST])),
         ),
         el("footer", el("p", f"{UNVERIFIED.capitalize()}.")),
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from refinery.pipelines.recipe.recipe import find_lane
+from refinery.transforms.core.wording import meant
 
 STAGES = find_lane("web").funnel
 
@@ -30,7 +31,7 @@ def check_stages(kept: Mapping[str, float], stages: Sequence[str] = STAGES, most
     """Raise ValueError for a stage that is not among `stages`, and for a retention not above 0 and up to `most`."""
     for stage, value in kept.items():
         if stage not in stages:
-            raise ValueError(f"retention: no stage {stage!r}; the stages are {', '.join(stages)}")
+            raise ValueError(f"retention: no stage {stage!r}; the stages are {', '.join(stages)}{meant(stage, stages)}")
         if not 0 < value <= most:
             raise ValueError(f"retention of {stage}: {value:g} given, above 0 and up to {most:g} is allowed")
 
@@ -83,6 +84,6 @@ PRESETS = {
 def chosen(name: str, kept: Mapping[str, float]) -> dict[str, float]:
     """The retentions of a preset ("": the reference's), with these instead of its own. Raises ValueError."""
     if name and name not in PRESETS:
-        raise ValueError(f"preset: {name!r:.80} given, {', '.join(PRESETS)} is allowed")
+        raise ValueError(f"preset: {name!r:.80} given, {', '.join(PRESETS)} is allowed{meant(name, PRESETS)}")
     check_stages(kept)
     return {**PRESETS[name or "reference"].retentions, **kept}

@@ -1,7 +1,7 @@
 """A plan: every input, and what each stage of the funnel keeps."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from refinery.pipelines.reports.plan.formulas import compute, finish_days, product
 from refinery.pipelines.reports.plan.inputs import BY_NAME, MOST, OF_TARGET, REFERENCE, check_input
@@ -13,13 +13,15 @@ LEAST_LEFT = 1e-12  # of all stages
 
 @dataclass(frozen=True)
 class Scenario:
-    """A plan: every input, and every stage's retention in the order of the lane.
+    """A plan: every input, and every stage's retention in the order of the lane. derived: the input that was computed
+    so that the target is met exactly: "raw", or "tokens" where no target was given; "" for a target that may be missed.
 
     Raises ValueError for an input that is missing, unknown or impossible.
     """
 
     inputs: Mapping[str, float]
     retentions: Mapping[str, float]
+    derived: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.inputs.keys() != BY_NAME.keys():
@@ -44,7 +46,7 @@ def scenario(given: Mapping[str, float], retentions: Mapping[str, float] | None 
     kept = PRESETS["reference"].retentions if retentions is None else dict(retentions)
     plan = Scenario({**REFERENCE, **given}, kept)
     if "raw" not in given and (retentions is not None or any(name in given for name in OF_TARGET)):
-        plan = Scenario({**plan.inputs, "raw": plan.values()["raw_needed"]}, kept)
+        plan = Scenario({**plan.inputs, "raw": plan.values()["raw_needed"]}, kept, "raw")
     return plan
 
 
@@ -54,4 +56,4 @@ def on_hosts(plan: Scenario, hosts: float) -> Scenario:
         raise ValueError(f"--hosts: {hosts:g} given, 1 or more is allowed")
     names = ("raw", "cores_per_host", "core_speed")
     days = finish_days(hosts=hosts, **{name: plan.inputs[name] for name in names})
-    return Scenario({**plan.inputs, "pass_days": days}, plan.retentions)
+    return Scenario({**plan.inputs, "pass_days": days}, plan.retentions, plan.derived)

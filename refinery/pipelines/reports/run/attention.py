@@ -15,6 +15,7 @@ from refinery.pipelines.reports.run.words import median, share
 
 MOST = 8  # sentences by one rule
 FEW = 20  # documents about which a share says nothing
+LEAST = 10  # documents of which something is wrong: fewer give no warning
 MUCH = 0.3  # of what enters a stage, lost to one reason
 LONGER, TEXT = 2.5, 0.02  # times the mean length of what enters a stage, and of its text, lost to one reason
 LITTLE = 0.05  # of a source's documents, kept
@@ -63,11 +64,11 @@ def large_reasons(facts: Facts) -> Iterator[Finding]:
     for stage in facts.stages:
         pages = stage.entered - sum(stage.dropped[reason][0] for reason in NO_PAGES if reason in stage.dropped)
         for reason, (documents, _) in stage.dropped.items():
-            if reason not in NO_PAGES and pages >= FEW and documents > MUCH * pages:
+            if reason not in NO_PAGES and pages >= FEW and documents > max(LEAST, MUCH * pages):
                 meaning, advice = words_of(facts, stage.name, reason)
                 said = f" ({meaning})" if meaning else ""
                 yield Finding(
-                    f"{stage.name} drops {share(documents, pages)} of what reaches it as {reason}{said}.",
+                    f"The {stage.name} stage drops {share(documents, pages)} of what enters it as {reason}{said}.",
                     "reasons",
                     advice,
                 )
@@ -80,6 +81,7 @@ def long_losses(facts: Facts) -> Iterator[Finding]:
             longer = size * stage.entered > LONGER * documents * stage.entered_bytes
             if (
                 stage.entered >= FEW
+                and documents >= LEAST
                 and longer
                 and size > TEXT * stage.entered_bytes
                 and documents <= MUCH * stage.entered
@@ -88,8 +90,9 @@ def long_losses(facts: Facts) -> Iterator[Finding]:
                 times = size / documents / (stage.entered_bytes / stage.entered)
                 meaning, advice = words_of(facts, stage.name, reason)
                 yield Finding(
-                    f"{stage.name} drops but {documents:,} documents as {reason}, {times:.1f} times as long as "
-                    f"the mean: {portion} of the text{f' ({meaning})' if meaning else ''}.",
+                    f"The {stage.name} stage drops only {documents:,} documents as {reason}, but they are "
+                    f"{times:.1f} times as long as the mean and hold {portion} of the text"
+                    f"{f' ({meaning})' if meaning else ''}.",
                     "reasons",
                     advice or "read its examples: rules made for short pages meet long ones by chance",
                 )
@@ -123,10 +126,10 @@ def dead_letters(facts: Facts) -> Iterator[Finding]:
     """A stage that fails on more than one document in a thousand."""
     for stage in facts.stages:
         dead = sum(documents for documents, _ in stage.dead.values())
-        if dead > DEAD * stage.entered:
+        if dead > DEAD * stage.entered and dead >= LEAST:
             errors = ", ".join(f"{error} {documents:,}" for error, (documents, _) in list(stage.dead.items())[:3])
             yield Finding(
-                f"{dead:,} of {stage.entered:,} documents that {stage.name} was given failed "
+                f"{dead:,} of the {stage.entered:,} documents that entered the {stage.name} stage failed "
                 f"({share(dead, stage.entered)}): {errors}.",
                 "dead",
                 "`refinery trace --origin` says more about one of the places below; fetch damaged inputs again",
@@ -177,22 +180,22 @@ def hosts(facts: Facts) -> Iterator[Finding]:
     if before and before.hosts and before.total:
         read = {host.host: host.documents for host in before.hosts.top}
         with_host = before.total.documents - before.hosts.without_host.documents
-    large = [host for host in after.hosts.top if host.documents > HOST * addressed]
+    large = [host for host in after.hosts.top if host.documents > max(LEAST, HOST * addressed)]
     if large:
         named_hosts = ", ".join(f"{host.host} ({share(host.documents, addressed)})" for host in large[:NAMED])
         more = f" and {len(large) - NAMED} more" if len(large) > NAMED else ""
         yield Finding(
-            f"Much of what stays is of few hosts: {named_hosts}{more}.",
+            f"A few hosts hold much of what is published: {named_hosts}{more}.",
             "hosts",
             "a model will see much of these sites; block or sample them if they should not weigh so much",
         )
     for host in after.hosts.top:
         portion = host.documents / addressed
         former = read[host.host] / with_host if with_host and host.host in read else 0.0
-        if former > 0 and portion > RISEN * former and portion > HOST / 10:
+        if former > 0 and portion > RISEN * former and portion > HOST / 10 and host.documents >= LEAST:
             yield Finding(
-                f"{host.host} has {share(portion)} of the documents that stay, but had {share(former)} of those "
-                "extracted: the rules favour it.",
+                f"{host.host} has {share(portion)} of the published documents, but only {share(former)} of the "
+                "extracted ones: the rules favour it.",
                 "hosts",
                 "read some of it: rules that one site meets by its form let all of it through",
             )

@@ -8,12 +8,15 @@ from refinery.pipelines.recipe.quantities.quantity import show
 from refinery.pipelines.reports.pages.charts import Chart, figure
 from refinery.pipelines.reports.pages.markup import Html, el
 from refinery.pipelines.reports.pages.page import table
+from refinery.pipelines.reports.pages.treemap import Cell, treemap
 from refinery.pipelines.reports.run.distributions import top
 from refinery.pipelines.reports.run.facts import Facts
 from refinery.pipelines.reports.run.words import count, share
 
 ROWS = 30  # of a table
 BARS = 12  # of a chart
+MAP = 40  # hosts of a treemap
+MAP_NOTE = "An area is a host. The darker, the larger the share of its extracted documents that was published."
 
 
 def source_section(facts: Facts) -> Html:
@@ -130,6 +133,7 @@ def host_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
         "section",
         el("h2", "Hosts"),
         el("p", f"Extracted: {distinct(before)} Published: {distinct(after)}"),
+        el("div", *_maps(points, sums), class_="charts"),
         figure(chart, "share of the documents with an address"),
         el(
             "details",
@@ -150,6 +154,28 @@ def host_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
         id="hosts",
     )
     return section, [chart]
+
+
+def _maps(points: Sequence[Point | None], sums: Sequence[int]) -> Iterator[Html]:
+    """The hosts before and after, as areas. Darker: more of the host was kept."""
+    before, after = (
+        {host.host: host.documents for host in point.hosts.top} for point in points if point and point.hosts
+    )
+    for name, own, total in zip(("extracted", "published"), (before, after), sums, strict=True):
+        largest = top(own.items(), MAP)
+        cells = [
+            Cell(
+                *(host, own[host], min(1.0, after.get(host, 0) / before[host]) if host in before else 1.0),
+                f"{host}: {own[host]:,} documents, {share(own[host], total)}",
+            )
+            for host in largest
+        ]
+        rest = total - sum(own[host] for host in largest)
+        if rest > 0:
+            cells.append(Cell("all others", rest, None, f"all other hosts: {rest:,} documents, {share(rest, total)}"))
+        if cells:
+            said = f"Hosts of {name} documents"
+            yield el("figure", el("figcaption", el("b", said), MAP_NOTE), treemap(cells, said))
 
 
 def sum_with_host(point: Point | None) -> int:
@@ -201,7 +227,7 @@ def artefact_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
         "section",
         el("h2", "Markup, code and white space left in texts"),
         figure(chart, "share of documents", rows=()),
-        table(["sign", "extracted", "final", "share before", "share after"], rows),
+        table(["sign", "extracted", "final", "share of extracted", "share of final"], rows),
         id="artefacts",
     )
     return section, [chart]

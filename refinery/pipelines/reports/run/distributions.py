@@ -1,6 +1,8 @@
 """How numbers are distributed over documents, before and after: charts and quantiles from the statistics."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from refinery.pipelines.published.statistics.published import Distribution, Point, Series, Statistics
 from refinery.pipelines.recipe.quantities.quantity import show, three_digits
@@ -8,7 +10,7 @@ from refinery.pipelines.reports.pages.charts import Chart, figure
 from refinery.pipelines.reports.pages.markup import Html, el
 from refinery.pipelines.reports.pages.page import table
 from refinery.pipelines.reports.run.facts import Facts
-from refinery.pipelines.reports.run.histogram import Histogram, histogram
+from refinery.pipelines.reports.run.histogram import Histogram, histogram, place_in, round_numbers
 from refinery.pipelines.reports.run.words import MEDIAN, count, share
 
 LEFT_OUT = ("text-characters",)  # as the bytes, but for the few texts that are not mostly ASCII
@@ -42,8 +44,8 @@ def distribution_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
         el("h2", "Distributions"),
         el(
             "p",
-            "Shares of documents: in grey before the funnel (at the first place where the number is known), in colour "
-            "what is published. Lengths are on an axis that doubles; heights are shares of a quarter of a doubling.",
+            "Shares of documents: in grey where the number is first known, in colour what is published. The axis of "
+            "lengths is logarithmic; a bin is a quarter of an octave.",
         ),
         el("div", [made for made, _ in drawn[:MOST_CHARTS]], class_="charts"),
         el("p", "The same for every document: ", el("span", same), ".") if same else None,
@@ -67,7 +69,7 @@ def _series(facts: Facts) -> Iterator[tuple[Html, Chart | None]]:
         title = series.meaning[:1].upper() + series.meaning[1:]
         if not series.unit:
             title = f"{name.replace('_', ' ').capitalize()}: {series.meaning}"
-        chart = Chart(f"series-{name}", title, bins.labels, bins.heights, "area", series.unit or name, "share")
+        chart = area(f"series-{name}", title, bins, series.unit or name, series.unit)
         middle = [shown(each.quantiles[MEDIAN], series.unit) for each in both.values() if each.quantiles]
         said = f"median {' → '.join(dict.fromkeys(middle))}" if middle else None
         quantiles = el("details", el("summary", "quantiles, by source"), quantile_table((point, series), after))
@@ -79,12 +81,32 @@ def _scores(facts: Facts) -> Iterator[tuple[Html, Chart | None]]:
     for stage in facts.stages:
         for name, counts in stage.scored.items():
             part = distribution_of(counts)
-            bins = histogram({"given": part}, "")
+            bins = histogram({f"all that {stage.name} saw": part}, "")
             if len(bins.labels) < 2:
                 continue
-            title = f"{name} of all that {stage.name} saw, dropped documents included"
-            chart = Chart(f"scored-{stage.name}-{name}", title, bins.labels, bins.heights, "area", name, "share")
+            title = f"{name}, of all that {stage.name} saw, dropped documents included"
+            chart = area(f"scored-{stage.name}-{name}", title, bins, name)
             yield figure(chart, f"{part.documents:,} documents", exact_rows(bins)), chart
+
+
+def area(name: str, title: str, bins: Histogram, axis: str, unit: str = "", **more: Any) -> Chart:
+    """A histogram as a chart. unit: of the numbers on the axis. more: of the chart."""
+    ticks = axis_ticks(bins, unit)
+    return Chart(name, title, bins.labels, bins.heights, "area", axis, "share", ticks=ticks, **more)
+
+
+def axis_ticks(bins: Histogram, unit: str) -> list[tuple[int, str]]:
+    """(place, text) of the labels of an axis: round numbers, each at the bin that holds it."""
+    if len(bins.edges) < 2:
+        return []
+    least = bins.edges[0] if bins.edges[0] > 0 or bins.upper <= 1 else bins.edges[1]
+    found = {0: "0"} if bins.edges[0] == 0 else {}
+    is_even = math.isclose(bins.edges[1] - bins.edges[0], bins.upper - bins.edges[-1]) and len(bins.edges) > 2
+    values = round_numbers(least, bins.upper, is_even)
+    texts = [(shown(value, unit), int(place_in(bins.edges, value))) for value in values]
+    for text, place in sorted(texts, key=lambda each: len(each[0])):  # of several in one bin the shortest
+        found.setdefault(place, text)
+    return [(place, text) for place, text in sorted(found.items()) if 0 <= place < len(bins.edges)]
 
 
 def exact_rows(bins: Histogram) -> list[list[str]]:
@@ -110,6 +132,14 @@ def quantile_table(before: Measured, after: Measured | None) -> Html:
 def shown(value: float, unit: str) -> str:
     """A number with its unit, shortly."""
     return show(value, "bytes") if unit == "bytes" else three_digits(value)
+
+
+def distribution_of_bins(bins: Sequence[tuple[float, float, int]]) -> Distribution:
+    """Bins as a distribution without quantiles."""
+    ends = (bins[0][0], bins[-1][0]) if bins else (None, None)
+    return Distribution(
+        documents=sum(each[2] for each in bins), least=ends[0], most=ends[1], quantiles=(), bins=tuple(bins)
+    )
 
 
 def distribution_of(counts: Mapping[float, int]) -> Distribution:

@@ -7,12 +7,14 @@ from typing import Any
 
 from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.storage.store import Store
+from refinery.pipelines.published.dropped import DroppedFile, read_dropped
 from refinery.pipelines.published.published import PublishedCorpus
 from refinery.pipelines.published.statistics.published import Statistics
 from refinery.pipelines.recipe.load_recipe import all_stages, with_target
 from refinery.pipelines.recipe.quantities.prices import PRICES
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
-from refinery.pipelines.reports.run.samples import KeptText, Rejects, kept_texts, read_dead_letters, read_rejects
+from refinery.pipelines.reports.run.dropped_documents import dropped_documents
+from refinery.pipelines.reports.run.samples import KeptText, Rejects, kept_texts, read_dead_letters
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.lane import AnyStage
 
@@ -48,7 +50,8 @@ class StageCounts:
 class Facts:
     """A finished corpus. run: of _run.json. seconds: part of the work -> seconds of it; empty where work/ is gone.
     price: dollars for a core hour. declared: name of a stage -> its declaration, where that is known. missing: what
-    could not be collected, and why, a sentence each.
+    could not be collected, and why, a sentence each. dropped: of dropped.json. times: when the run started and ended,
+    seconds since 1970. quotes: whether dropped texts were read again for this page.
     """
 
     where: str
@@ -63,6 +66,9 @@ class Facts:
     dead: Mapping[tuple[str, str], Sequence[str]]
     kept: Sequence[KeptText]
     missing: Sequence[str] = field(default_factory=tuple)
+    dropped: DroppedFile | None = None
+    times: tuple[float, float] | None = None
+    quotes: bool = False
 
     @property
     def of_texts(self) -> Sequence[StageCounts]:
@@ -75,10 +81,14 @@ class Facts:
 
 
 def read_facts(
-    store: Store, seconds: Mapping[str, float] | None, price: float = PRICE, own: Iterable[AnyStage] = ()
+    store: Store,
+    seconds: Mapping[str, float] | None,
+    price: float = PRICE,
+    own: Iterable[AnyStage] = (),
+    times: tuple[float, float] | None = None,
 ) -> Facts:
     """The facts about the corpus at `store`. seconds: of the phases' reports; None where work/ is gone. own: the
-    stages of the run's lane, where the caller knows them.
+    stages of the run's lane, where the caller knows them. times: when the run started and ended.
 
     Raises FormatError where there is no finished corpus, ValueError for one that no run made. Whatever else cannot be
     read is missing from the report, which says so. Cost: reads of the small files, of up to 20 files of rejects, and
@@ -107,6 +117,8 @@ def read_facts(
             "Distributions, hosts, artefacts, clusters and the comparison of shards were not collected: the corpus "
             "has no statistics.json, being of an older version."
         )
+    dropped = attempt("Dropped documents", lambda: read_dropped(corpus), None)
+    declared = {stage.name: stage for stage in own or lane_stages(manifest.lane)}
     if seconds is None:
         missing.append("Seconds, throughput and cost are not known: the work location is gone, or was not given.")
     return Facts(
@@ -116,12 +128,18 @@ def read_facts(
         statistics=statistics,
         seconds=dict(seconds or {}),
         price=price,
-        declared={stage.name: stage for stage in own or lane_stages(manifest.lane)},
+        declared=declared,
         stages=stage_counts(manifest.funnel, seconds or {}),
-        rejects=attempt("Samples of what was dropped", lambda: read_rejects(corpus), Rejects({}, {}, 0, 0)),
+        rejects=attempt(
+            "Samples of what was dropped",
+            lambda: dropped_documents(corpus, dropped, declared),
+            Rejects({}, {}, 0, 0),
+        ),
+        dropped=dropped,
         dead=attempt("Dead letters", lambda: read_dead_letters(corpus), {}),
         kept=attempt("Samples of what stayed", lambda: kept_texts(corpus), ()),
         missing=tuple(missing),
+        times=times,
     )
 
 

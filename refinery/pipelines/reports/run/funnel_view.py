@@ -9,7 +9,7 @@ from refinery.pipelines.reports.run.facts import Facts, StageCounts
 from refinery.pipelines.reports.run.words import count, seconds, share
 
 HEIGHT = 20  # of a band, in units of its drawing; 100 are its width
-MOST_REASONS = 60  # of a stage
+MOST_REASONS = 50  # of a stage
 UNITS = ("documents", "text")
 
 
@@ -47,9 +47,9 @@ def funnel_section(facts: Facts) -> Html:
         el(
             "p",
             "A row says what a stage kept. “kept” is the share of the documents that entered it, “of read” of all "
-            "records read; “created” are those made by splitting. Text is what the stage hands on, in UTF-8: HTML "
-            "before the text is extracted, of which the bands by text say nothing. ",
-            f"Tokens are estimated, at {density:.3f} per byte, but for the last row." if density else None,
+            "records read; “created” counts documents made by splitting. Text is what the stage hands on, in UTF-8. "
+            "Before extraction that is HTML, which the text bands leave out. ",
+            f"Tokens are estimated at {density:.3f} per byte, except in the last row." if density else None,
         ),
         id="funnel",
     )

@@ -1,6 +1,7 @@
 """Distributions as charts can show them: bins side by side on one axis, before and after."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,17 +15,21 @@ LINEAR = 32  # bins from 0 to 1, of scores
 MOST_BINS = 48
 SMALL = 64  # up to which whole numbers are places of their own
 COUNTED = {"bytes", "characters", "lines", "tokens", "documents"}  # units of whole numbers
+MOST_TICKS = 7  # labels of an axis
 ZERO = -(1 << 20)  # place of zero and less
 
 
 @dataclass(frozen=True)
 class Histogram:
     """labels: of the bins. documents: name -> how many are in each. heights: name -> what a chart shows of them: the
-    share of its documents; where bins differ in width on a doubling axis, as if they were equally wide."""
+    share of its documents; where bins differ in width on a logarithmic axis, as if they were equally wide. edges: the
+    lower edge of each bin; upper: of the last one."""
 
     labels: Sequence[str]
     documents: Mapping[str, Sequence[int]]
     heights: Mapping[str, Sequence[float]]
+    edges: Sequence[float] = ()
+    upper: float = 0.0
 
 
 def histogram(both: Mapping[str, Distribution], unit: str) -> Histogram:
@@ -55,8 +60,10 @@ def histogram(both: Mapping[str, Distribution], unit: str) -> Histogram:
             each for each in bins if math.ceil(_edge(each[0], linear, steps)) < math.ceil(_edge(each[1], linear, steps))
         ]
     labels = [_label(*each, linear, whole, unit, steps) for each in bins]
+    edges = [_edge(start, linear, steps) for start, _ in bins]
+    upper = _edge(bins[-1][1], linear, steps) if bins else 0.0
     if any(ZERO in each for each in counts.values()):
-        bins, labels = [(ZERO, ZERO + 1), *bins], ["0", *labels]
+        bins, labels, edges = [(ZERO, ZERO + 1), *bins], ["0", *labels], [0.0, *edges]
     columns = {
         name: [sum(each.get(place, 0) for place in range(*span)) for span in bins] for name, each in counts.items()
     }
@@ -66,7 +73,45 @@ def histogram(both: Mapping[str, Distribution], unit: str) -> Histogram:
         name: [number * weight / (sum(column) or 1) for number, weight in zip(column, weights, strict=True)]
         for name, column in columns.items()
     }
-    return Histogram(labels, columns, heights)
+    return Histogram(labels, columns, heights, edges, upper)
+
+
+def place_in(edges: Sequence[float], value: float) -> float:
+    """The place of a number among bins: the bin's number, and how far it is into it. edges: ascending lower edges.
+
+    >>> place_in([0.0, 0.5, 1.0], 0.75), place_in([1.0, 2.0], 0.2)
+    (1.5, -0.5)
+    """
+    place = bisect_right(edges, value) - 1
+    if place < 0:
+        return -0.5
+    width = (edges[place + 1] if place + 1 < len(edges) else 2 * edges[place]) - edges[place]
+    return place + min(1.0, (value - edges[place]) / width if width > 0 else 0.0)
+
+
+def round_numbers(least: float, most: float, is_even: bool = False, wanted: int = MOST_TICKS) -> list[float]:
+    """Round numbers between two, ascending, at most `wanted`: on a logarithmic axis those that begin with 1, 2 or 5,
+    where they span more than a few octaves; otherwise, and on an axis of even steps, multiples of 1, 2 or 5 times a
+    power of ten.
+
+    >>> round_numbers(0.0, 1.0), round_numbers(64, 9000)
+    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0])
+    """
+    if not least < most:
+        return []
+    if not is_even and least > 0 and most > least * 2**OCTAVES:
+        powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
+        for leading in ((1, 2, 5), (1, 3), (1,)):
+            found = [float(f"{digit}e{power}") for power in powers for digit in leading]
+            found = [value for value in found if least <= value <= most]
+            if len(found) <= wanted:
+                return found
+        return found[:: -(-len(found) // wanted)]
+    power = math.floor(math.log10((most - least) / wanted))
+    steps = (float(f"{digit}e{power + more}") for more in (0, 1) for digit in (1, 2, 5))
+    step = next(step for step in steps if math.floor(most / step) - math.ceil(least / step) + 1 <= wanted)
+    first = math.ceil(least / step)
+    return [round(number * step, 12) for number in range(first, math.floor(most / step + 1e-9) + 1)]
 
 
 def _place(lower: float, linear: bool, steps: int) -> int:

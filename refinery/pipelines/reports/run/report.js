@@ -27,16 +27,13 @@
     document.addEventListener("keydown", (event) => {
       if (event.key === "/" && !event.ctrlKey && !event.metaKey && !(event.target instanceof HTMLInputElement)) {
         event.preventDefault();
-        box.focus();
+        if (box.checkVisibility()) box.focus();
+        else {
+          addEventListener("panelshown", () => box.focus(), { once: true });
+          location.hash = "documents";
+        }
       }
     });
     apply();
   }
-  // A link to the examples of a reason opens them.
-  const open = () => {
-    const target = location.hash && document.getElementById(location.hash.slice(1));
-    if (target instanceof HTMLDetailsElement) { target.open = true; target.scrollIntoView(); }
-  };
-  addEventListener("hashchange", open);
-  open();
 }

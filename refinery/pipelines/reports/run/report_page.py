@@ -1,34 +1,48 @@
 """The report of a run as one page of HTML: what deserves attention first, then the funnel, then everything else."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from refinery.pipelines.recipe.quantities.quantity import show
 from refinery.pipelines.reports.pages.chart_library import VERSION, licence
 from refinery.pipelines.reports.pages.charts import Chart, chart_data, chart_scripts
 from refinery.pipelines.reports.pages.markup import Html, el, prose
 from refinery.pipelines.reports.pages.page import own_file, page
-from refinery.pipelines.reports.run import breakdown, distributions, tables
+from refinery.pipelines.reports.pages.tabs import Panel, tab_bar, tab_panels, tab_script
+from refinery.pipelines.reports.run import breakdown, distributions, loss_view, tables
 from refinery.pipelines.reports.run.attention import Finding, findings
 from refinery.pipelines.reports.run.facts import Facts
 from refinery.pipelines.reports.run.funnel_view import funnel_section, reasons_section
 from refinery.pipelines.reports.run.sample_view import sample_keys, sample_section
-from refinery.pipelines.reports.run.words import count, seconds, share
+from refinery.pipelines.reports.run.words import count, moment, seconds, share
 
 TITLES = {
     "funnel": "Funnel",
     "reasons": "Reasons",
+    "losses": "Losses by source",
+    "dropped-classes": "Classes of dropped documents",
+    "dropped-scores": "Scores",
+    "duplicates": "Duplicates",
+    "dead": "Dead letters",
+    "samples": "Documents",
     "sources": "Sources",
-    "distributions": "Distributions",
     "classes": "Languages",
     "hosts": "Hosts",
     "artefacts": "Artefacts",
-    "duplicates": "Duplicates",
     "found": "Found",
+    "distributions": "Distributions",
     "shards": "Shards",
     "cost": "Time and cost",
-    "samples": "Documents",
-    "dead": "Dead letters",
     "run": "Recipe",
+}
+QUOTES = "This page quotes texts that the recipe dropped. It is no part of the corpus. Read it before you pass it on."
+# Tabs: anchor -> title, and the sections in it.
+TABS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "overview": ("Overview", ("attention", "funnel")),
+    "lost": ("What was lost", ("reasons", "losses", "dropped-classes", "dropped-scores", "duplicates", "dead")),
+    "documents": ("Documents", ("samples",)),
+    "content": ("Content", ("sources", "classes", "hosts", "artefacts", "found")),
+    "numbers": ("Distributions", ("distributions",)),
+    "run-facts": ("Run", ("cost", "shards", "run")),
 }
 
 
@@ -44,13 +58,16 @@ def report_page(facts: Facts) -> str:
     sections = {
         "funnel": funnel_section(facts),
         "reasons": reasons_section(facts, keys),
+        "losses": with_charts(loss_view.loss_section(facts)),
+        "dropped-classes": loss_view.language_section(facts),
+        "dropped-scores": with_charts(loss_view.score_section(facts)),
         "sources": breakdown.source_section(facts),
-        "distributions": with_charts(distributions.distribution_section(facts)),
         "classes": with_charts(breakdown.category_section(facts)),
         "hosts": with_charts(breakdown.host_section(facts)),
         "artefacts": with_charts(breakdown.artefact_section(facts)),
         "duplicates": tables.duplicate_section(facts),
         "found": tables.found_section(facts),
+        "distributions": with_charts(distributions.distribution_section(facts)),
         "shards": tables.shard_section(facts),
         "cost": with_charts(tables.cost_section(facts)),
         "samples": sample_section(facts),
@@ -58,15 +75,20 @@ def report_page(facts: Facts) -> str:
         "run": tables.run_section(facts),
     }
     there = [name for name, section in sections.items() if section is not None]
+    sections["attention"] = _attention(facts, there)
+    panels = [
+        Panel(name, title, [_parts(names, there), *map(sections.get, names)]) for name, (title, names) in TABS.items()
+    ]
     body = (
         el(
             "header",
             el("p", "Report of a corpus", class_="eyebrow"),
             el("h1", facts.manifest.name),
             el("p", headline(facts), class_="headline"),
+            el("p", QUOTES, class_="caution") if facts.quotes else None,
+            _when(facts),
         ),
-        el("nav", [el("a", TITLES[name], href=f"#{name}") for name in there], aria_label="Sections"),
-        el("main", _totals(facts), _attention(facts, there), [sections[name] for name in there]),
+        el("main", _totals(facts), tab_bar(panels), tab_panels(panels)),
         el(
             "footer",
             el("p", f"Of {facts.where}, fingerprint ", el("code", facts.manifest.fingerprint[:16]), "."),
@@ -74,8 +96,14 @@ def report_page(facts: Facts) -> str:
         ),
     )
     data = {"charts": chart_data(charts)}
-    scripts = [*chart_scripts(), own_file("report.js", __package__)]
+    scripts = [tab_script(), *chart_scripts(), own_file("report.js", __package__)]
     return page(f"{facts.manifest.name}: report", body, data, [own_file("report.css", __package__)], scripts)
+
+
+def _parts(names: Iterable[str], there: Sequence[str]) -> Html | None:
+    """Links to the sections of a tab, where there are several."""
+    links = [el("a", TITLES[name], href=f"#{name}") for name in names if name in there]
+    return el("p", links, class_="parts") if links else None
 
 
 def headline(facts: Facts) -> str:
@@ -93,10 +121,18 @@ def headline(facts: Facts) -> str:
     if most and most.entered_bytes > most.kept_bytes:
         lost = most.entered_bytes - most.kept_bytes
         said += (
-            f" Of clean text, {most.name} takes the most: {show(lost, 'bytes')}, "
-            f"{share(lost, most.entered_bytes)} of what reaches it."
+            f" The {most.name} stage removes the most clean text: {show(lost, 'bytes')}, "
+            f"{share(lost, most.entered_bytes)} of what enters it."
         )
     return said
+
+
+def _when(facts: Facts) -> Html | None:
+    """When the run started, and how long it took by the clock, pauses included."""
+    if facts.times is None:
+        return None
+    started, ended = facts.times
+    return el("p", f"Started {moment(started)}, ended {moment(ended)}: {seconds(ended - started)} by the clock.")
 
 
 def _totals(facts: Facts) -> Html:

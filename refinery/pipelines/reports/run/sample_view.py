@@ -1,12 +1,15 @@
 """Documents to read: what rules dropped beside what stayed, with a box that filters both."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from refinery.pipelines.recipe.quantities.quantity import show, three_digits
 from refinery.pipelines.reports.pages.markup import Html, el, prose
 from refinery.pipelines.reports.run.attention import words_of
 from refinery.pipelines.reports.run.facts import Facts
+from refinery.pipelines.reports.run.quotes import marked
 from refinery.pipelines.reports.run.samples import KeptText, Reject
 
+OPEN = 12  # kept documents that are shown at once
 WITHOUT_TEXT = 3  # samples of a reason that has no excerpts: their addresses
 
 
@@ -16,17 +19,23 @@ def sample_section(facts: Facts) -> Html | None:
     if not keys and not facts.kept:
         return None
     rejects = facts.rejects
-    read = f" Read were {rejects.files} of its {rejects.of_files} files." if rejects.files < rejects.of_files else ""
+    few = f"{rejects.files} of {rejects.of_files} files of rejects/" if rejects.files < rejects.of_files else "rejects/"
+    chosen = "among all that was dropped" if rejects.is_whole else f"from {few}"
     decoded = ", decoded from their tokens" if facts.manifest.has_tokens else ""
     quoted = any(reject.excerpt for key in keys for reject in rejects.samples[key])
-    hint = "" if quoted or not keys else " Excerpts are there with `rejects: {excerpt_chars: 400}` in the recipe."
+    hint = (
+        ""
+        if quoted or not keys
+        else " `refinery report --texts` shows their texts, and so does a run with `rejects: {excerpt_chars: 400}`."
+    )
     return el(
         "section",
         el("h2", "Documents to read"),
         el(
             "p",
-            "On one side what rules dropped, a few of each reason, chosen by hash from rejects/; on the other the "
-            f"beginnings of documents that stayed, chosen by hash{decoded}.{read}",
+            f"Dropped: of each reason the documents with the smallest hashes {chosen}, with what was measured beside "
+            f"the threshold. Kept: the beginnings of documents, chosen by hash{decoded}. No text is shown of what was "
+            "dropped for secrets, personal data, harmful content or rights.",
             prose(hint),
         ),
         el(
@@ -43,10 +52,10 @@ def sample_section(facts: Facts) -> Html | None:
             "div",
             el(
                 "div",
-                el("h3", "Dropped"),
+                el("h3", "Dropped documents"),
                 [_group(facts, number, key) for number, key in enumerate(keys)] or el("p", "No samples."),
             ),
-            el("div", el("h3", "Stayed"), [_kept(text) for text in facts.kept] or el("p", "No samples.")),
+            el("div", el("h3", "Kept documents"), list(_kept_texts(facts.kept)) or el("p", "No samples.")),
             class_="sides",
         ),
         id="samples",
@@ -63,11 +72,14 @@ def sample_keys(facts: Facts) -> list[tuple[str, str]]:
 def _group(facts: Facts, number: int, key: tuple[str, str]) -> Html:
     stage, reason = key
     samples: Sequence[Reject] = facts.rejects.samples[key]
-    samples = [each for each in samples if each.excerpt or each.found] or samples[:WITHOUT_TEXT]
+    if not facts.rejects.is_whole:
+        samples = [each for each in samples if each.excerpt or each.found] or samples[:WITHOUT_TEXT]
     meaning, _ = words_of(facts, stage, reason)
+    lost = sum(each.dropped[reason][0] for each in facts.stages if each.name == stage and reason in each.dropped)
+    said = f"{len(samples)} of {max(lost, len(samples)):,}"
     return el(
         "details",
-        el("summary", el("b", f"{stage}: {reason}"), f" · {facts.rejects.rows[key]:,} in rejects/"),
+        el("summary", el("b", f"{stage}: {reason}"), f" · {said}"),
         el("p", prose(meaning)) if meaning else None,
         [_reject(key, reject) for reject in samples],
         id=f"sample-{number}",
@@ -76,15 +88,41 @@ def _group(facts: Facts, number: int, key: tuple[str, str]) -> Html:
     )
 
 
+def _measured(reject: Reject) -> Html | None:
+    """What decided, beside the thresholds."""
+    pieces = []
+    for name, value, limit in reject.values:
+        shown = value if isinstance(value, str) else three_digits(float(value))
+        beside = f" (threshold {three_digits(limit)})" if limit is not None else ""
+        pieces.append(el("li", el("bdi", name), ": ", el("b", el("bdi", shown)), beside))
+    return el("ul", pieces, class_="measured") if pieces else None
+
+
+def _quote(text: str, reason: str) -> Html | None:
+    """A dropped text, with what the reason is about marked."""
+    if not text.strip():
+        return None
+    return el("blockquote", [el("mark", piece) if hit else piece for piece, hit in marked(text, reason)], dir="auto")
+
+
 def _reject(key: tuple[str, str], reject: Reject) -> Html:
+    size = f" · {show(reject.size, 'bytes')}" if reject.size else ""
     return el(
         "article",
-        _excerpt(reject.excerpt),
+        _quote(reject.excerpt, key[1]),
+        _measured(reject),
         el("p", el("bdi", f"found: {reject.found}")) if reject.found else None,
-        el("p", el("bdi", reject.url or reject.origin), f" · {reject.source}", class_="origin"),
+        el("p", el("bdi", reject.url or reject.origin), f" · {reject.source}{size}", class_="origin"),
         class_="sample",
         data_words=" ".join(key),
     )
+
+
+def _kept_texts(texts: Sequence[KeptText]) -> Iterator[Html]:
+    """All of them, those behind the first few in a part that can be opened."""
+    yield from (_kept(text) for text in texts[:OPEN])
+    if more := texts[OPEN:]:
+        yield el("details", el("summary", f"{len(more)} more"), [_kept(text) for text in more], class_="group kept")
 
 
 def _kept(text: KeptText) -> Html:

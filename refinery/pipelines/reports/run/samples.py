@@ -30,24 +30,28 @@ ERRORS = 3  # origins of each error that are named
 
 @dataclass(frozen=True)
 class Reject:
-    """A dropped document, as rejects/ has it. found: what the stage found."""
+    """A dropped document. excerpt: the beginning of its text, "" where there is none to show. found: what the stage
+    found. values: (name, what was measured, threshold) of what decided. size: bytes; 0: unknown."""
 
     source: str
     url: str
     origin: str
     excerpt: str
     found: str
+    values: tuple[tuple[str, str | int | float, float | None], ...] = ()
+    size: int = 0
 
 
 @dataclass(frozen=True)
 class Rejects:
-    """samples: (stage, reason) -> some of its rejects. rows: how many were sampled there. files: that were read, of
-    `of_files`."""
+    """samples: (stage, reason) -> some of its documents. rows: how many of them rejects/ has, where these are from
+    there. files: that were read, of `of_files`. is_whole: whether they were chosen among all that was dropped."""
 
     samples: Mapping[tuple[str, str], Sequence[Reject]]
     rows: Mapping[tuple[str, str], int]
     files: int
     of_files: int
+    is_whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,11 @@
 """Numbers of a report as people read them."""
 
+from datetime import UTC, datetime
+
 from refinery.pipelines.published.statistics.published import Point
 from refinery.pipelines.recipe.quantities.quantity import show, three_digits
 
+DROPPED, KEPT = "dropped", "kept"  # names of series, the same in all charts
 MEDIAN = 2  # its place among the quantiles of 5, 25, 50, 75 and 95 %
 
 
@@ -35,6 +38,15 @@ def seconds(value: float | None) -> str:
         if value >= 2 * size:
             return f"{three_digits(value / size)} {unit}"
     return f"{three_digits(value)} s"
+
+
+def moment(seconds_since_1970: float) -> str:
+    """A time, in UTC: the same words on every machine.
+
+    >>> moment(1764275196.0)
+    '2025-11-27 20:26 UTC'
+    """
+    return datetime.fromtimestamp(seconds_since_1970, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def median(point: Point, name: str) -> float | None:

@@ -11,13 +11,18 @@ REPORT = "report.html"
 
 
 def leave_report(
-    store: Store, seconds: Mapping[str, float] | None, own: Iterable[AnyStage], say: Callable[[str], None]
+    store: Store,
+    seconds: Mapping[str, float] | None,
+    own: Iterable[AnyStage],
+    say: Callable[[str], None],
+    times: tuple[float, float] | None = None,
 ) -> None:
-    """Write PREFIX/report.html unless it is there. At the end of a run, which it never fails: `say` gets one line."""
+    """Write PREFIX/report.html unless it is there. At the end of a run, which it never fails: `say` gets one line.
+    times: when the run started and ended."""
     try:
         if store.size(REPORT) is not None:
             return
-        store.create(REPORT, report_page(read_facts(store, seconds, own=own)).encode())
+        store.create(REPORT, report_page(read_facts(store, seconds, own=own, times=times)).encode())
     except Exception as error:  # noqa: BLE001 - the corpus is complete, whatever is wrong with its picture
         first = (str(error).splitlines() or [""])[0]
         say(f"warning: no {REPORT} was written ({type(error).__name__}: {first:.200}); `refinery report` tries again")

@@ -16,6 +16,7 @@ from refinery.pipelines.run.source_table import source_rows, source_table, token
 from refinery.pipelines.runners.dataflow.job_records import JobRecord, cancel_command
 from refinery.pipelines.runners.dataflow.jobs import ENDED
 from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import many
 
 LINE = 2_000  # characters of a line that are shown
 SHOWN_ENDED = 3  # of the jobs that succeeded, the last ones; running and failed jobs are always shown
@@ -80,14 +81,14 @@ def _lines(found: Inspection) -> Iterator[str]:
         yield f"name          {found.name}"
         yield f"fingerprint   {found.fingerprint}"
     for source, count in found.inputs.items():
-        yield f"input         {source}: {count['files']:,} files, {human_bytes(count['bytes'])}"
+        yield f"input         {source}: {many(count['files'], 'file')}, {human_bytes(count['bytes'])}"
     for number, phase in enumerate(found.phases, 1):
         yield f"phase {number} of 3  {phase.name}: {describe(phase)}"
         for root in phase.waves_from:
             yield f"              waves taken over from {root}"
         for folder, count in phase.parts.items():
             size = human_bytes(count["bytes"])
-            yield f"              {folder}/ {count['files']:,} files, {count['rows']:,} rows, {size}"
+            yield f"              {folder}/ {many(count['files'], 'file')}, {many(count['rows'], 'row')}, {size}"
     yield from _jobs(found.jobs)
     if found.manifest is not None:
         yield from _manifest(summary(found))
@@ -143,8 +144,8 @@ def _jobs(jobs: tuple[JobRecord, ...]) -> Iterator[str]:
 def _manifest(facts: dict[str, Any]) -> Iterator[str]:
     totals, shards = facts["totals"], facts["shards"]
     text = human_bytes(totals["bytes"])
-    tokens = f" {totals['tokens']:,} tokens," if "tokens" in totals else ""
-    yield f"corpus        {totals['documents']:,} documents,{tokens} {text} of text"
+    tokens = f" {many(totals['tokens'], 'token')}," if "tokens" in totals else ""
+    yield f"corpus        {many(totals['documents'], 'document')},{tokens} {text} of text"
     yield f"shards        {', '.join(f'{n:,} {split}' for split, n in shards.items())} of {', '.join(facts['domains'])}"
     if facts["packed"]:
         yield f"packed        {facts['packed']}"

@@ -37,16 +37,16 @@ LOCAL = re.compile(r"^~|(^|[=,;\"'\s]|:(?!//))(file:/|~?/|\.\.?/)")
 
 # Flags that Beam accepts and a run cannot have, with what to do instead.
 REFUSED: Mapping[str, str] = {
-    "streaming": "a corpus is made by batch jobs: leave it out",
-    "update": "only streaming jobs can be updated: leave it out",
-    "save_main_session": "jobs need nothing from the launching process: leave it out",
-    "requirements_file": "it stores a path of this machine with the job and downloads every wheel at every launch: "
-    "--sdk_container_image, or --setup_file=./setup.py",
-    "files_to_stage": "it stores paths of this machine in the job's options: put files into a bucket or into the image",
+    "streaming": "a corpus is made by batch jobs; leave it out",
+    "update": "only streaming jobs can be updated; leave it out",
+    "save_main_session": "jobs need nothing from the launching process; leave it out",
+    "requirements_file": "it stores a path of this machine with the job and downloads every wheel at every launch; "
+    "use --sdk_container_image, or --setup_file=./setup.py",
+    "files_to_stage": "it stores paths of this machine in the job's options; put files into a bucket or into the image",
     "extra_packages": "the worker package is made by --setup_file=./setup.py; others belong in the image",
-    "worker_harness_container_image": "it is deprecated: --sdk_container_image",
-    "pickle_library": "others than Beam's default store paths of this machine: leave it out",
-    "zone": "it is deprecated and turns the shuffle service off: --region, or --worker_zone",
+    "worker_harness_container_image": "it is deprecated; use --sdk_container_image",
+    "pickle_library": "any value except Beam's default stores paths of this machine; leave it out",
+    "zone": "it is deprecated and turns the shuffle service off; use --region, or --worker_zone",
     "network": "a subnetwork is in one: --subnetwork=regions/REGION/subnetworks/NAME",
 }
 
@@ -87,8 +87,8 @@ def check_bucket(flag: str, place: str) -> None:
 
 
 def flag_problems(given: Mapping[str, Any], flags: Sequence[str]) -> Iterator[str]:
-    """A line for the first flag that each check finds it cannot work with. given: of `read_options`, complete but for
-    what is missing.
+    """A line for the first flag that each check finds it cannot work with. given: of `read_options`, complete except
+    for what is missing.
     """
     for check in (check_refused, check_secrets, check_shapes, check_places, check_setup, check_local):
         try:
@@ -108,7 +108,7 @@ def check_refused(given: Mapping[str, Any]) -> None:
             raise ValueError("--flexrs_goal: COST_OPTIMIZED needs autoscaling, leave --autoscaling_algorithm out")
         if given.get("resource_hints"):
             raise ValueError(
-                "--flexrs_goal: COST_OPTIMIZED cannot be combined with --resource_hint: give a --machine_type"
+                "--flexrs_goal: COST_OPTIMIZED cannot be combined with --resource_hint; give a --machine_type"
             )
 
 
@@ -120,7 +120,7 @@ def check_secrets(given: Mapping[str, Any]) -> None:
         named = any(SECRET_NAME.search(key) for key in (name, *keys) if key not in NOT_SECRET)
         if value and (named or SECRET_VALUE.search(text)):
             raise ValueError(
-                f"--{name}: it looks like a credential, and options are stored with the job in clear text: workers act "
+                f"--{name}: it looks like a credential, and options are stored with the job in clear text; workers act "
                 "as --service_account_email and need none"
             )
 
@@ -144,7 +144,7 @@ def check_shapes(given: Mapping[str, Any]) -> None:
         match = IMAGE.fullmatch(image)
         if match and not match["digest"] and match["tag"] in (None, "latest"):
             raise ValueError(
-                f"--sdk_container_image: {image!r} given, a tag other than latest, or a digest, is allowed: workers "
+                f"--sdk_container_image: {image!r} given, a tag other than latest, or a digest, is allowed; workers "
                 "that start an hour later must run the same code"
             )
 
@@ -172,10 +172,10 @@ def check_setup(given: Mapping[str, Any]) -> None:
     if setup.name != "setup.py" or not (setup.parent / Path(__file__).relative_to(HERE.parent)).is_file():
         raise ValueError(f"--setup_file: {given['setup_file']!r} given, refinery's own setup.py is allowed")
     if given.get("sdk_container_image"):
-        raise ValueError("--setup_file: --sdk_container_image given, too, which contains the package: leave one out")
+        raise ValueError("--setup_file: --sdk_container_image given, too, which contains the package; leave one out")
     if given.get("use_public_ips") is None:
         raise ValueError(
-            "--setup_file: every worker installs its libraries from the internet: add --use_public_ips, or "
+            "--setup_file: every worker installs its libraries from the internet; add --use_public_ips, or "
             "--no_use_public_ips where the subnetwork has Cloud NAT"
         )
 
@@ -184,7 +184,7 @@ def check_local(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         for text in texts(value):
             if name != "setup_file" and is_local(text):
-                raise ValueError(f"--{name}: {text!r} given, a path of this machine means nothing to workers")
+                raise ValueError(f"--{name}: {text!r} given, but workers cannot read a path of this machine")
 
 
 def is_local(text: str) -> bool:
@@ -215,7 +215,7 @@ def out_of_reach(recipe: Recipe) -> Iterator[str]:
     for key, path in named_files(recipe):
         if not path.startswith("gs://") and not (key.startswith("sources[") and is_remote(path)):
             yield (
-                f"{key}: {path!r} given, which workers on Dataflow cannot see: copy it (gcloud storage cp) and name "
+                f"{key}: {path!r} given, which workers on Dataflow cannot see; copy it (gcloud storage cp) and name "
                 "gs://BUCKET/…"
             )
 

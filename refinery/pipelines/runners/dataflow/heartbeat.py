@@ -1,4 +1,4 @@
-"""The launcher's heartbeat: a metric in Cloud Monitoring, so that somebody is told when the launcher of a run dies.
+"""The launcher's heartbeat: a metric in Cloud Monitoring, so an alert can fire when the launcher of a run dies.
 
 A job on Dataflow goes on without its launcher, and nothing begins after it. While a command waits for jobs there, it
 writes 1 into METRIC every minute, and 0 when it ends in order, with an error or by Ctrl-C. A value of 1 that nobody

@@ -36,7 +36,7 @@ class JobSpec:
 
     recipe: the recipe's name, of any characters. phase: clean, dedup, shards, records or export; wave: number of a
     wave of clean, or of a job of an export.
-    identity: what distinguishes it from the jobs of other runs: the phase's fingerprint, prefix and work location.
+    identity: distinguishes it from the jobs of other runs; it holds the phase's fingerprint, prefix and work location.
     work: the work location, which holds the records. report: the file there that the job writes last.
     """
 

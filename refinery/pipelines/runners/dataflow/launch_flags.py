@@ -41,7 +41,7 @@ NEEDED: Mapping[str, tuple[str, str]] = {
     "project": ("the project that the job runs in", "--project=my-project, or GOOGLE_CLOUD_PROJECT in the environment"),
     "region": ("where the job runs, best where its buckets are", "--region=europe-west4"),
     "temp_location": (
-        "for what the job stages; Beam would make a bucket of its own",
+        "for what the job stages; Beam would create its own bucket",
         "--temp_location=gs://STAGING/tmp",
     ),
     "sdk_container_image": (
@@ -75,10 +75,10 @@ def fill_in(
     """The complete Beam flags of a run on Dataflow: the user's, then the missing ones.
 
     output, work: where the corpus and the phases' parts go. environment: default: that of the process. build: makes the
-    worker package for `--setup_file`; it is published under the staging location, so that no option of the job holds a
+    worker package for `--setup_file`; it is published under the staging location, so no option of the job holds a
     local path. Not filled in, because Beam 2.77 or the service do it: Runner v2 and its experiments, one process per
     vCPU, the shuffle service, autoscaling by throughput, the name of a job. Raises ValueError, one line, for what is
-    missing, cannot work, must not be stored with the job, or is in another region than the job. Side effects:
+    missing, cannot work, must not be stored with the job, or is not in the region of the job. Side effects:
     `hide_paths`; the upload of the worker package.
     """
     for line in launch_problems(flags, output=output, work=work, environment=environment):

@@ -103,7 +103,7 @@ def check_names(extra: Mapping[str, bytes]) -> None:
             raise ValueError(f"{name!r}: {parts[0]} is another module's name; rename yours")
         for folder in place.parents[:-1]:
             if f"{folder}/__init__.py" not in extra:
-                raise ValueError(f"{name!r}: {folder}/__init__.py is missing, so {folder} is no package")
+                raise ValueError(f"{name!r}: {folder}/__init__.py is missing, so {folder} is not a package")
             if f"{folder}.py" in extra:
                 raise ValueError(f"{name!r}: {folder}.py is there, too; Python imports one of them")
 
@@ -131,7 +131,7 @@ def files_of(name: str) -> tuple[Path, ...]:
 @lru_cache(1024)
 def names_in(source: bytes) -> tuple[str, ...]:
     """Dotted names that a source file's bytes may import, anywhere in it: modules, and what is taken from them. Raises
-    SyntaxError where they are no Python. Cost: some milliseconds for a file; a launch asks several times for each."""
+    SyntaxError where they are not Python. Cost: some milliseconds for a file; a launch asks several times for each."""
     found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

@@ -31,7 +31,7 @@ def amazon(places: Iterable[str], written: Iterable[str]) -> Iterator[Finding]:
         return
     found = credentials(settings)
     yield found
-    network = f"is there a network, and a way to {settings.endpoint or 'amazonaws.com'}?"
+    network = f"check the network, and whether it reaches {settings.endpoint or 'amazonaws.com'}?"
     reached = list(reach([f"{SCHEME}{bucket}" for bucket in buckets], network))
     yield from reached
     if all(finding.state == "ok" for finding in reached):
@@ -47,7 +47,7 @@ def credentials(settings: Settings) -> Finding:
     except (CredentialsError, TimeoutError) as error:
         return problem(CHECK, f"{error}: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
     if keys is None:
-        return warning(CHECK, "none found, so public buckets can be read and nothing else: set AWS_ACCESS_KEY_ID, …")
+        return warning(CHECK, "none found, so only public buckets can be read; set AWS_ACCESS_KEY_ID, …")
     return ok(CHECK, f"of {keys.source}, for {settings.endpoint or 'AWS'}")
 
 
@@ -58,4 +58,4 @@ def exclusive(place: str) -> Finding:
         within(2 * SECONDS, lambda: S3Store(place, REQUEST).check_exclusive(large=True))
     except (StorageError, ValueError, TimeoutError) as error:
         return problem(check, f"{str(error).removeprefix(f'{place}: ')}: use another store, or another --output")
-    return ok(check, "tried with an object that was removed again: what is published is never replaced")
+    return ok(check, "tested with a temporary object: published objects are never replaced")

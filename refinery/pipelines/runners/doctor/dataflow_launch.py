@@ -31,7 +31,7 @@ def launch(recipe: Recipe | None, flags: Sequence[str], output: str, work: str) 
     if recipe is not None:
         yield from files(recipe)
     if not lines:
-        yield ok("Dataflow", "its flags are complete, as far as names tell")
+        yield ok("Dataflow", "all needed flags are given; only their names were checked")
         yield from workers(recipe, flags)
 
 
@@ -41,7 +41,7 @@ def files(recipe: Recipe) -> Iterator[Finding]:
     yield from (problem("Dataflow, recipe", line) for line in islice(unseen, SHOWN))
     if len(unseen) > SHOWN:
         yield problem(
-            "Dataflow, recipe", f"{len(unseen) - SHOWN:,} more files are on this machine alone: copy them, too"
+            "Dataflow, recipe", f"{len(unseen) - SHOWN:,} more files are only on this machine; copy them, too"
         )
     try:
         check_names(recipe.CODE.sources())
@@ -62,8 +62,8 @@ def workers(recipe: Recipe | None, flags: Sequence[str]) -> Iterator[Finding]:
             "Dataflow, image", "none: every worker installs and compiles for minutes; build one (docs/operations.md)"
         )
     if own:
-        where = f"must be in {image}, too: build it with them" if image else "travel in the worker package"
-        yield (warning if image else ok)("Dataflow, stages", f"modules of your own, {own}, {where}")
+        where = f"must also be in {image}; build it with them" if image else "travel in the worker package"
+        yield (warning if image else ok)("Dataflow, stages", f"your own modules, {own}, {where}")
     machine = given.get("machine_type") or DEFAULTS["machine_type"]
     if SMALL.search(machine):
         yield warning(

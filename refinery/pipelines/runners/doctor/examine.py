@@ -1,4 +1,4 @@
-"""All that the doctor looks at, in order; each check on its own, so that one that breaks hides no other."""
+"""All that the doctor looks at, in order; each check on its own, so one that breaks hides no other."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ class Asked:
 
 
 def examine(asked: Asked) -> Iterator[Finding]:
-    """Every finding, as soon as it is there. Nothing is written, but for an object on s3:// that is removed again.
+    """Every finding, as soon as it is there. Nothing is written, except an object on s3:// that is removed again.
     Cost: two seconds, and what the sources cost."""
     is_run = bool(asked.recipe)
     yield from guarded("Python", lambda: [installation.python_version()])
@@ -81,6 +81,7 @@ def examine_run(asked: Asked) -> Iterator[Finding]:
     if recipe is not None:
         yield from guarded("recipe", lambda: recipe_inputs.stage_files(recipe, cut_off))
         yield from guarded("sources", lambda: recipe_inputs.sources(recipe, cut_off, tasks))
+        yield from guarded("recipe", lambda: recipe_inputs.settings(recipe, tasks))
     local = [place for place in (asked.output, asked.work) if place and "://" not in place]
     if asked.output and not asked.output.startswith(tuple(cut_off)):
         yield from guarded("output", lambda: [output(asked.output)])
@@ -112,9 +113,11 @@ def output(prefix: str) -> Finding:
     store = open_store(prefix)
     there = within(google_cloud.SECONDS, lambda: [name for name in (RUN, MANIFEST) if store.size(name) is not None])
     if MANIFEST in there:
-        return warning("output", f"{prefix} holds a finished corpus, which stays: another run needs another --output")
+        return warning("output", f"{prefix} holds a finished corpus, which is not replaced; choose another --output")
     if there:
-        return ok("output", f"a run has begun in {prefix}; the same command goes on, `refinery inspect` says where")
+        return ok(
+            "output", f"a run has begun in {prefix}; the same command resumes it, `refinery inspect` shows its progress"
+        )
     return ok("output", f"{prefix} is free")
 
 
@@ -141,7 +144,7 @@ def guarded(check: str, call: Callable[[], Iterable[Finding]]) -> Iterator[Findi
     try:
         yield from call()
     except Exception as error:  # noqa: BLE001 - said, and the other checks go on
-        yield problem(check, f"this check itself failed ({type(error).__name__}: {error}): reinstall, then try again")
+        yield problem(check, f"this check itself failed ({type(error).__name__}: {error}); reinstall, then try again")
 
 
 def text_lines(findings: Iterable[Finding]) -> Iterator[str]:

@@ -19,7 +19,7 @@ SECONDS = 5.0  # that an answer may take; with a network it takes a tenth of tha
 REQUEST = FetchParams(deadline=4.0, connect_timeout=2.0, read_timeout=3.0, max_delay=1.0)
 VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 EMULATOR = "STORAGE_EMULATOR_HOST"
-NETWORK = "is there a network, and a way to storage.googleapis.com?"
+NETWORK = "check the network, and whether it reaches storage.googleapis.com"
 
 # Kinds of credentials: by the `type` of their file and by the module of google-auth that holds them.
 KINDS = {
@@ -60,11 +60,11 @@ def credentials_file() -> str:
     try:
         kind = json.loads(file.read_bytes())["type"]
     except FileNotFoundError:
-        return f"{VARIABLE} names a file that is not there" if named else "none found"
+        return f"{VARIABLE} names a file that does not exist" if named else "none found"
     except (OSError, ValueError, KeyError, TypeError):
-        return f"{VARIABLE if named else file} is no file of credentials"
+        return f"{VARIABLE if named else file} is not a file of credentials"
     where = VARIABLE if named else "gcloud's folder"
-    return f"{KINDS.get(kind if isinstance(kind, str) else '', 'credentials of another kind')} ({where})"
+    return f"{KINDS.get(kind if isinstance(kind, str) else '', 'credentials of an unsupported kind')} ({where})"
 
 
 def credentials() -> Finding:
@@ -85,7 +85,7 @@ def credentials() -> Finding:
         return problem("Google credentials", f"{credentials_file()}, and {error} from this machine's own: {LOGIN}")
     except (GoogleAuthError, OSError, ValueError) as error:  # its text may quote the file
         return problem("Google credentials", f"{credentials_file()} ({type(error).__name__}): {LOGIN}")
-    return ok("Google credentials", KINDS.get(kind, f"of a kind that is not known here ({kind})"))
+    return ok("Google credentials", KINDS.get(kind, f"of an unknown kind ({kind})"))
 
 
 def reach(places: Iterable[str], network: str = NETWORK) -> Iterator[Finding]:
@@ -94,7 +94,7 @@ def reach(places: Iterable[str], network: str = NETWORK) -> Iterator[Finding]:
     silent = ""
     for place in places:
         if silent:
-            yield problem(place, f"not asked, since {silent} gave no answer: look at that first")
+            yield problem(place, f"not asked, since {silent} gave no answer; solve that first")
             continue
         try:
             within(SECONDS, open_with(place, REQUEST).check)

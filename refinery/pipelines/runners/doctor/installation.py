@@ -1,6 +1,6 @@
 """Python, the compiled kernels and the libraries: what is installed, beside what the distribution's metadata asks for.
 
-Nothing here is imported that only the pipeline has, so that it also runs where the loader alone is installed.
+Nothing here is imported that only the pipeline has, so it also runs where the loader alone is installed.
 """
 
 import importlib
@@ -29,7 +29,7 @@ def python_version() -> Finding:
     except ModuleNotFoundError:  # the loader alone: pip compared them when it was installed
         return ok("Python", f"{found}, {sys.executable}")
     if not SpecifierSet(allowed).contains(found, prereleases=True):
-        return problem("Python", f"{found} runs this, {allowed} is needed: make an environment with such a Python")
+        return problem("Python", f"{found} runs this, {allowed} is needed; make an environment with that Python")
     return ok("Python", f"{found} ({allowed} is needed), {sys.executable}")
 
 
@@ -70,7 +70,7 @@ def newest_source(name: str) -> float:
 def libraries(needed: bool) -> Iterator[Finding]:
     """A line for each extra of the distribution: which of its libraries are missing, or of a version that is not its.
 
-    needed: whether a recipe is to be run, so that [pipeline] must be there.
+    needed: whether a recipe is to be run, so [pipeline] must be there.
     """
     try:
         import packaging  # noqa: F401 - brought along by [pipeline]; versions cannot be compared without
@@ -83,7 +83,7 @@ def libraries(needed: bool) -> Iterator[Finding]:
         deep = extra in (BASE, PIPELINE)
         lacking = list(lacking_libraries(extra, deep))
         if not lacking:
-            yield ok(name, "all are there, in versions that the project asks for")
+            yield ok(name, "all are installed, in the versions that the project needs")
         elif extra == BASE or (extra == PIPELINE and (needed or any(" found" in line for line in lacking))):
             yield problem(name, f"{'; '.join(lacking)}: {install(extra)}")
         elif extra == PIPELINE:

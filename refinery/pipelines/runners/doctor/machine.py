@@ -36,8 +36,8 @@ def shared_memory(folder: Path = SHARED_MEMORY) -> Finding:
     if free <= LITTLE_SHARED:
         return warning(
             "shared memory",
-            f"{free / 1e6:,.0f} MB are free in {folder}; runs need none, PyTorch's worker processes do: give the "
-            "container more (docker run --shm-size=2g)",
+            f"{free / 1e6:,.0f} MB are free in {folder}; runs need none, but PyTorch's worker processes do; give "
+            "the container more (docker run --shm-size=2g)",
         )
     return ok("shared memory", f"{free / 1e9:,.1f} GB are free in {folder}")
 
@@ -62,6 +62,7 @@ def clock(now: float | None = None) -> Finding:
     shown = datetime.fromtimestamp(now).astimezone().isoformat(timespec="seconds")
     if now < installed:
         return problem(
-            "clock", f"it says {shown}, before this was installed; Google refuses such requests: set it (by NTP)"
+            "clock",
+            f"it says {shown}, which is before this installation; Google refuses such requests, so set it (by NTP)",
         )
     return ok("clock", shown)

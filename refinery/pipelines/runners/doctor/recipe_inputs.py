@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.recipe.checks import check_stage, packed_rows
+from refinery.pipelines.recipe.idle import idle_settings
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.runners.doctor.finding import Finding, ok, problem, warning, within
 from refinery.transforms.core.names import PHASES
@@ -13,10 +14,11 @@ from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.plan import plan_sources
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask
+from refinery.transforms.read.text_fields import choose_text_fields, field_line, with_text_fields
 from refinery.transforms.tokenize.encode import check_tokenizer
 
 T = TypeVar("T")
-CUT_OFF = "what it names is out of reach, see above"
+CUT_OFF = "its files cannot be reached, see above"
 REMOTE_SECONDS = (
     10.0  # for the files of a stage, and for listing and looking into a source, that are not on this machine
 )
@@ -40,7 +42,7 @@ def stage_files(recipe: Recipe, cut_off: Sequence[str]) -> Iterator[Finding]:
         paths = list(stage.files(params))
         if is_cut_off(paths, cut_off):
             failed = True
-            yield warning(f"recipe, {stage.name}", f"its files were not looked at: {CUT_OFF}")
+            yield warning(f"recipe, {stage.name}", f"its files were not checked: {CUT_OFF}")
             continue
         try:
             patient(paths, lambda stage=stage, params=params: check_stage(stage, params))  # type: ignore[misc]
@@ -71,10 +73,10 @@ def sources(recipe: Recipe, cut_off: Sequence[str], tasks: list[ReadTask]) -> It
             continue
         paths = (*source.paths, *source.path_lists)
         if is_cut_off(paths, cut_off):
-            yield warning(check, f"not looked at: {CUT_OFF}")
+            yield warning(check, f"not checked: {CUT_OFF}")
             continue
         try:
-            planned, wrong = patient(paths, lambda source=source: look_into(recipe, source))  # type: ignore[misc]
+            planned, wrong, found = patient(paths, lambda source=source: look_into(recipe, source))  # type: ignore[misc]
         except (ValueError, OSError) as error:
             yield problem(check, said(error, "correct `paths`, or give the files with --input"))
             continue
@@ -83,15 +85,23 @@ def sources(recipe: Recipe, cut_off: Sequence[str], tasks: list[ReadTask]) -> It
         formats = ", ".join(sorted({task.format for task in planned}))
         files = f"{len(sizes):,} file{'s' * (len(sizes) != 1)}, {human_bytes(sum(sizes.values()))}, {formats}"
         if source.name in wrong:
-            yield problem(check, said(wrong[source.name], "correct the source, or leave it out: enabled: off"))
+            yield problem(check, said(wrong[source.name], "correct the source, or skip it with `enabled: off`"))
         else:
-            yield ok(check, f"{files}; the first hold documents")
+            yield ok(check, "; ".join([f"{files}; the first hold documents", *map(field_line, found.values())]))
 
 
-def look_into(recipe: Recipe, source: SourceParams) -> tuple[list[ReadTask], dict[str, str]]:
-    """What a source is to be read by, and what is wrong with its first files."""
+def settings(recipe: Recipe, tasks: Sequence[ReadTask]) -> Iterator[Finding]:
+    """A warning for each key that decides nothing."""
+    yield from (warning("recipe", f"{line}; leave it out") for line in idle_settings(recipe, tasks))
+
+
+def look_into(recipe: Recipe, source: SourceParams) -> tuple[list[ReadTask], dict[str, str], dict[str, str]]:
+    """What a source is to be read by, what is wrong with its first files, and the field of its text where that is
+    found."""
     planned = plan_sources([source], notes=recipe.notes())
-    return planned, probe_sources(planned, recipe.limits)
+    found = choose_text_fields([source], planned, recipe.limits)
+    tasks = with_text_fields(planned, found)
+    return tasks, probe_sources(tasks, recipe.limits), found
 
 
 def is_cut_off(paths: Iterable[str], cut_off: Sequence[str]) -> bool:
@@ -102,6 +112,6 @@ def said(error: object, advice: str) -> str:
     """An error and what to do next, which its own sentence may say already."""
     text = re.sub(r"^source [^:]*: ", "", str(error))
     if isinstance(error, TimeoutError):
-        return f"{text}: is there a network? A copy on this machine needs none"
+        return f"{text}: check the network, or use a copy on this machine"
     has_advice = any(word in text for word in (" allowed", "did you mean", "; ", ": `"))
     return text if has_advice else f"{text}: {advice}"

@@ -52,7 +52,7 @@ def room(load: Load) -> Iterator[Finding]:
         needed = DISK_PER_TEXT * load.text * len(folders) / max(1, len(load.places))
         yield compare(f"disk of {folders[0]}", shutil.disk_usage(folders[0]).free, 0, needed, OTHER_DISK)
         yield from (
-            problem(f"disk of {folder}", "nothing can be written there: choose another folder, or change its rights")
+            problem(f"disk of {folder}", "it is not writable; choose another folder, or change its permissions")
             for folder in dict.fromkeys(folders)
             if not os.access(folder, os.W_OK | os.X_OK)
         )
@@ -63,8 +63,8 @@ def room(load: Load) -> Iterator[Finding]:
 
 
 FEWER_WORKERS = "run fewer workers (--workers)"
-OTHER_DISK = "make room, choose another --output or --work, or read fewer files (max_files)"
-OTHER_SCRATCH = "make room, or name a folder on another disk (--scratch)"
+OTHER_DISK = "free space, choose another --output or --work, or read fewer files (max_files)"
+OTHER_SCRATCH = "free space, or name a folder on another disk (--scratch)"
 
 
 def compare(check: str, free: int, base: float, needed: float, advice: str) -> Finding:

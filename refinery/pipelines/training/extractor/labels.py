@@ -1,7 +1,7 @@
-"""Which blocks of a page are main text, from gold: the share of a block's words that stands in the gold text.
+"""Which blocks of a page are main text, from gold: the share of a block's words that is in the gold text.
 
-Blocks of LONG words and more are covered where runs of RUN words stand in the gold text. Shorter ones are covered
-where all of their words stand there in a row; where a page says them more often than the gold text does, the
+Blocks of LONG words and more are covered where runs of RUN words occur in the gold text. Shorter ones are covered
+where all of their words occur there in a row; where a page says them more often than the gold text does, the
 occurrences nearest to covered long blocks count, and of these the ones between the first and the last of them first.
 """
 

@@ -15,13 +15,13 @@ from refinery.transforms.core.document import hash64
 
 SHARE = 2  # one page in so many is copied
 LATIN = "abcdefghijklmnopqrstuvwxyz"
-# Tags, comments, character references; elements whose content is no text.
+# Tags, comments, character references; elements whose content is not text.
 MARKUP = re.compile(
     r"<!--.*?-->|<(script|style|textarea|iframe|math|svg|xmp|noembed|template)\b.*?</\1\s*>|<[^>]*>|&#?\w{1,31};",
     re.DOTALL | re.IGNORECASE,
 )
 WORD = re.compile(r"[A-Za-zÀ-ɏ]+(?:['’][a-z]+)?")
-# Spaces beside a sign that is no ASCII. Those at the ends of a piece stay, as between elements of a menu.
+# Spaces beside a sign outside ASCII. Those at the ends of a piece stay, as between elements of a menu.
 SPACE = re.compile(r"(?<=[^\x00-\x7f\s]) +(?=\S)|(?<=\S) +(?=[^\x00-\x7f\s])")
 LETTERS_PER_SIGN = 3  # a Chinese word of two signs says what an English one of five or six letters does
 STOPS = str.maketrans({".": "。", ",": "，", "!": "！", "?": "？", ":": "：", ";": "；", "(": "（", ")": "）"})

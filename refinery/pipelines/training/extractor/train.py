@@ -52,7 +52,7 @@ def train_extractor(paths: Sequence[str], params: BoostingParams, folds: int, sa
     pages = sorted(read_gold(paths), key=lambda page: (hash64("order", page.name, page.url), page.name))
     examples = [example for page in pages for example in make_examples(page)]
     if not any(example.weights.any() for example in examples):
-        raise ValueError("gold: no page with a block of which something is known")
+        raise ValueError("gold: no page has a block with a known label")
     known = sum(np.count_nonzero(example.weights) for example in examples if example.has_gold)
     say(f"{len(pages):,} pages, {known:,} blocks; {len(examples) - len(pages):,} copies of pages in other scripts")
     if folds >= 2:

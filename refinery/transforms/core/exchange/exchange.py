@@ -170,11 +170,11 @@ class Exchange(beam.PTransform):
     """(key, value) of one or several PCollections -> (key, all its values), each key once. Keys: int, str or bytes;
     values: bytes.
 
-    guarded: what takes the groups publishes under final names: before a group ends, it is known to be whole, and all
-    exchanges before it, too; costs a side input where the exchange is the runner's. like: a step whose resource hints
-    the counting gets, where the step that takes the groups has such: they must not come apart.
-    by: gives the key of a value, where the elements are values alone. Values come in no order. A group is read lazily,
-    in one pass or several; it may be larger than memory.
+    guarded: True if the step that takes the groups publishes under final names. Then each group, and all exchanges
+    before it, are known to be complete before it ends; costs a side input where the exchange is the runner's. like:
+    a step whose resource hints the counting step gets, if the step that takes the groups has hints: Beam must not
+    separate them. by: gives the key of a value, where the elements are values alone. Values come in no order. A
+    group is read lazily, in one pass or several; it may be larger than memory.
     """
 
     title: str = "exchange"

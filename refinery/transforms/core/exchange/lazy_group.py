@@ -14,7 +14,7 @@ from refinery.transforms.core.exchange.tally import ExchangeError
 
 class _LazyGroupImpl(coder_impl.StreamCoderImpl):
     def encode_to_stream(self, value: Any, stream: Any, nested: bool) -> None:
-        raise ExchangeError("a group was about to be copied whole: its reader and its consumer are apart")
+        raise ExchangeError("a group was about to be copied whole: its reader and its consumer are separated")
 
     def decode_from_stream(self, stream: Any, nested: bool) -> Any:
         raise ExchangeError("a group of an exchange cannot be decoded")

@@ -36,7 +36,7 @@ class DiskExchanges:
     """Where the exchanges of a pipeline keep their files.
 
     folder: on a disk that all workers see. slots: workers that read at once. repeats: whether the runner replays
-    bundles, so that only files count whose names came through, and no group is taken for good. groups, tokens: what the
+    bundles, so only files count whose names came through, and no group is taken for good. groups, tokens: what the
     exchanges so far hand out, and what says that they have.
     """
 

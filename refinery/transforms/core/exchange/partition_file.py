@@ -1,8 +1,8 @@
 """Partition files: what a bundle sends into an exchange, in one file on local disk, and groups read from many of them.
 
 Values wait in memory by key; whenever FLUSH_BYTES are held, the values of each key are appended to the file as one
-segment. The index of all segments stands behind them, so that a reader finds the segments of a key in any file without
-reading the rest. A file with more than MOST_SEGMENTS is written once more, by key, so that indices stay small
+segment. The index of all segments stands behind them, so a reader finds the segments of a key in any file without
+reading the rest. A file with more than MOST_SEGMENTS is written once more, by key, so indices stay small
 whatever the corpus. Layout, little-endian:
 
     segments     each: values of one key, `<u4` length and bytes, one after the other
@@ -214,7 +214,7 @@ class Piece:
 
 
 class Group:
-    """The values of a key, read anew, segment by segment, each time it is iterated. Memory: a segment."""
+    """The values of a key, read again, segment by segment, each time it is iterated. Memory: a segment."""
 
     def __init__(self, paths: Sequence[Path], files: NDArray[np.int64], segments: Segments) -> None:
         self.paths = paths
@@ -227,7 +227,7 @@ class Group:
             yield from Piece(self.paths[file], *row).read()
 
     def __reduce__(self) -> NoReturn:
-        raise ExchangeError("a group was about to be copied whole: its reader and its consumer are apart")
+        raise ExchangeError("a group was about to be copied whole: its reader and its consumer are separated")
 
     @property
     def size(self) -> int:
@@ -241,7 +241,8 @@ class Group:
 
 
 def read_groups(paths: Sequence[Path]) -> dict[bytes, Group]:
-    """The groups of several files, by key. Memory: 100 bytes a key, and 40 a segment. Raises as `read_index`."""
+    """The groups of several files, by key. Memory: 100 bytes a key, and 40 a segment. Raises the same errors as
+    `read_index`."""
     numbers: dict[bytes, int] = {}
     tables, files = [np.empty(0, SEGMENT)], [np.empty(0, np.int64)]
     for file, path in enumerate(paths):

@@ -131,7 +131,7 @@ class Balance:
 def difference(name: str, sent: Tally, arrived: Tally) -> str:
     """What differs between the two sides of an exchange, in a line."""
     if (sent.elements, sent.size) == (arrived.elements, arrived.size):
-        return f"{name}: {sent.elements:,} elements of {sent.size:,} bytes arrived with other contents than were sent"
+        return f"{name}: {sent.elements:,} elements of {sent.size:,} bytes arrived, but their contents have changed"
     return (
         f"{name}: {sent.elements:,} elements of {sent.size:,} bytes were sent, {arrived.elements:,} of "
         f"{arrived.size:,} bytes arrived"

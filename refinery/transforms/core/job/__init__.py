@@ -1,1 +1,1 @@
-"""What a job is told and what it reports. Start at report.py."""
+"""The input of a job and what it reports. Start at report.py."""

@@ -1,6 +1,6 @@
 """What a job tells about itself: every side-output record of its pipeline, merged into one sealed report.
 
-Dead letters and sampled rejects go to Parquet parts; counters and part names are summed in the graph, so that they
+Dead letters and sampled rejects go to Parquet parts; counters and part names are summed in the graph, so they
 count exactly the committed bundles on every runner.
 """
 

@@ -53,6 +53,6 @@ def read_task_list(task_list: TaskList) -> list[bytes]:
     found = hashlib.sha256(data).hexdigest()
     if found != task_list.sha256:
         raise FormatError(
-            f"{store.url(task_list.name)}: sha256 {found} found, {task_list.sha256} expected: damaged or replaced"
+            f"{store.url(task_list.name)}: sha256 {found} found, {task_list.sha256} expected; damaged or replaced"
         )
     return data.split(b"\n")[:-1]

@@ -25,7 +25,7 @@ def read_language_numbers(path: str, column: str = "") -> dict[str, float]:
     in one script alone, the number is also that of the language.
 
     Raises ValueError, one line, for a file that cannot be read, has no such column, names a language twice, or has a
-    cell that is no finite number. Linear; memory of the table.
+    cell that is not a finite number. Linear; memory of the table.
     """
     found: dict[str, float] = {}
     for where, name, cell in read_column(path, "language", column):

@@ -1,7 +1,7 @@
 """Rows of one key in order, however many: in memory up to a bound, beyond it by an external merge sort on local disk.
 
 What the runner hands to a step as one group may be larger than its memory. Rows are taken batch by batch; whenever
-SORT_BYTES are held they are sorted and written to a temporary file that has no name, so that it is gone with the
+SORT_BYTES are held they are sorted and written to a temporary file that has no name, so it is gone with the
 process, however that ends. The files are then merged, a block of about half of SORT_BYTES at a time.
 """
 

@@ -69,7 +69,7 @@ def in_order(tables: Iterable[pa.Table], what: str) -> Iterator[pa.Table]:
     for table in tables:
         rows = table if last is None else pa.concat_tables([last, table])
         if not np.array_equal(pc.sort_indices(rows, _keys(rows)).to_numpy(), np.arange(rows.num_rows)):
-            raise FormatError(f"{what}: rows are not in the order of their columns; `refinery verify` says more")
+            raise FormatError(f"{what}: rows are not in the order of their columns; run `refinery verify` for details")
         last = rows.slice(max(0, rows.num_rows - 1))
         yield table
 

@@ -22,7 +22,7 @@ class ChunkCopyParams(Params):
     """Which copied constructs go, and what must be left."""
 
     min_tokens: Annotated[int, Field(ge=1, lt=2**32)] = 50  # Lee et al. 2022, section 4.1.1
-    """tokens of source code that a function, class or type has at least; shorter ones are everybody's"""
+    """minimum tokens of source code in a function, class or type; shorter ones are common"""
     min_chars: Count = 100  # the lower limit of a file, StarCoder: Li et al. 2023
     """a file that lost a construct and has fewer characters left is dropped: `too-little-left`"""
 
@@ -68,7 +68,7 @@ def cut_chunk_copies(doc: Document, params: ChunkCopyParams) -> Document | Drop:
 CHUNK_COPIES = CuttingPass(
     name="chunk-copies",
     version=1,
-    summary="Cut functions, classes and types out of source files that a file of better rank has, too.",
+    summary="Cut out functions, classes and types that a source file of better rank also has.",
     params=ChunkCopyParams,
     section="chunk_dup",
     on=False,

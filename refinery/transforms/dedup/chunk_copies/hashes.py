@@ -1,6 +1,6 @@
 """A hash of every self-contained construct of a source file, by which find.py recognises copies.
 
-What a construct is: transforms/code/constructs.py. Its hash, 128 bits of blake2b, is of its code tokens, so that layout
+What a construct is: transforms/code/constructs.py. Its hash, 128 bits of blake2b, is of its code tokens, so layout
 does not matter; comments inside it count, those above it do not. What is compared is 63 bits of it, under a key that
 nobody knew who wrote a file: with fewer or fixed bits a file could have the hash of another one's function.
 """

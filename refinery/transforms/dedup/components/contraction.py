@@ -270,7 +270,7 @@ def fold_rest(
                 raise RuntimeError(
                     f"components: more than {most:,} groups of documents are still linked after {rounds} rounds, which "
                     "is the limit; nothing was decided. Raise the near-duplicate threshold or its rows per band, so "
-                    "that fewer documents are linked, or use the method 'forest' on a worker with enough memory"
+                    "fewer documents are linked, or use the method 'forest' on a worker with enough memory"
                 )
 
     (nodes, roots), _ = fold_links(links())

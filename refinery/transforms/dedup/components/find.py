@@ -2,7 +2,7 @@
 
 Two methods, one answer. "forest": one worker folds all links into a union-find forest. "contraction": rounds of
 shuffles come before that, see contraction.py beside this. Both start from links that were folded by range of member, so
-that a link found in many bands is shuffled once.
+a link found in many bands is shuffled once.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """

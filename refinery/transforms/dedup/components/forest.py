@@ -125,7 +125,7 @@ def count(batches: list[bytes]) -> int:
 
 
 def links_of(forest: Forest) -> Rows:
-    """LINK rows with the same components as the forest, one per locator that is no root; a lone root is linked to
+    """LINK rows with the same components as the forest, one per locator that is not a root; a lone root is linked to
     itself.
     """
     nodes, roots = forest

@@ -13,7 +13,7 @@ from refinery.transforms.dedup.records.record_batch import NEIGHBOURS, KeyedBatc
 NEIGHBOUR = np.dtype([("node", "<u8"), ("neighbour", "<u8")])
 
 # Scrambled locators are the vertices: a bijection of 64-bit numbers (the finalizer of MurmurHash3, Appleby 2011), so
-# that their order has nothing to do with where documents are.
+# their order has nothing to do with where documents are.
 _SHIFT = np.uint64(33)
 _FIRST, _SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 _UNDO_FIRST, _UNDO_SECOND = (np.uint64(pow(int(factor), -1, 1 << 64)) for factor in (_FIRST, _SECOND))

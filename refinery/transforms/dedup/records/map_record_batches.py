@@ -80,8 +80,8 @@ class MapRecordBatches(beam.PTransform):
     """Apply `function(key, batches) -> iterator of (key, batch)` to grouped batches; its time is counted for `stage`.
 
     Its rows for many keys (`scatter`) become batches together with those of other elements of the bundle; what it
-    yields as plain bytes is a side-output record. stream: pass the value as it is, not as a list: the iterable of a
-    group, for a function that reads its batches once, or the single batch of an element that is not grouped yet.
+    yields as plain bytes is a side-output record. stream: pass the value as it is, not as a list. It is the iterable
+    of a group, for a function that reads its batches once, or the single batch of an element that is not grouped yet.
     by_part: its keys are all parts, each with its header; their rows count as work done (`row_passes`). Memory:
     that of the function, and three times HELD_BYTES at most.
     """

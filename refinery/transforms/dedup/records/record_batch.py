@@ -1,4 +1,4 @@
-"""Record batches: many fixed-width rows in one bytes element, so that no shuffle moves one row at a time.
+"""Record batches: many fixed-width rows in one bytes element, so no shuffle moves one row at a time.
 
 A batch is one tag byte (the kind of its rows) and the rows, little-endian and unpadded. Every step of deduplication is
 a pure generator `(key, batches) -> (key, batch), ...`, run by `MapRecordBatches`. Rows for many keys it yields as they
@@ -227,7 +227,7 @@ def row_of(locators: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def set_numbers(rows: Rows, names: Iterable[str], data: NDArray[np.uint8]) -> None:
-    """Fill 64-bit columns of `rows` from big-endian bytes, so that numbers compare as the bytes do."""
+    """Fill 64-bit columns of `rows` from big-endian bytes, so numbers compare as the bytes do."""
     numbers = np.ascontiguousarray(data).view(">u8")
     for index, name in enumerate(names):
         rows[name] = numbers[:, index]

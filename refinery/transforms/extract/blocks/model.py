@@ -64,7 +64,7 @@ def from_array(array: NDArray[np.int32]) -> Model:
         raise ValueError(f"weights: {len(array)} values given, {needed} are needed")
     lexicon, features, edges, rest = np.split(array[HEAD:], [slots, slots + nodes, slots + 2 * nodes])
     if features.min() < 0 or features.max() >= width:
-        raise ValueError("weights: a feature that there is not")
+        raise ValueError("weights: an unknown feature")
     return Model(
         depth,
         width,

@@ -80,7 +80,7 @@ TITLE_BORDER = re.compile(r"\s[|\-–—:»·•]\s|\|")
 
 
 class Arrays(NamedTuple):
-    """What the kernel's `features` and `score` take, in their order, but for what a lexicon says."""
+    """What the kernel's `features` and `score` take, in their order, without the lexicon's values."""
 
     blocks: bytes
     groups: bytes
@@ -116,7 +116,7 @@ class Page:
 def parse_page(html: str | bytes, url: str, most: int = MOST_BLOCKS) -> Page:
     """`html` (without lone surrogates, or UTF-8) in blocks. Linear, about 500 MB/s on real pages.
 
-    most: where a page has more blocks, parsing stops behind the next one, so that memory has a bound.
+    most: where a page has more blocks, parsing stops behind the next one, so memory has a bound.
     """
     text, blocks, groups, elements, extras, body = htmlblocks.parse(html, most)
     characters = len(html) if isinstance(html, str) else htmlblocks.utf8_length(html)

@@ -1,6 +1,6 @@
 """What stands inside a text, above it, behind it, and twice: four corrections of the model's choice.
 
-`drop_trailing_links`: items that are links and follow the last sentence are no main text, nor is a heading that heads
+`drop_trailing_links`: items that are links and follow the last sentence are not main text, nor is a heading that heads
 nothing. A page of two sentences has few words, so the choice takes doubtful blocks along. `keep_enclosed`: code, rows,
 items and formulas inside main text are main text. Few pages have any, so the model is not sure of them, and an article
 without its listings is worth little.
@@ -33,7 +33,7 @@ REPEATED = 6  # words of a block that is left out when it repeats another
 def keep_enclosed(page: Page, probabilities: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """`kept`, and each run of blocks between two kept ones that is code, rows of cells, items and formulas throughout.
 
-    The kept blocks on both sides must stand in the smallest element around the run that holds more than the run, or,
+    The kept blocks on both sides must be in the smallest element around the run that holds more than the run, or,
     for rows at the border of a table, in that around the table. Half of it or more must not be links. Linear in blocks
     and elements.
     """

@@ -1,8 +1,8 @@
 """One encoding's bytes to text, as the WHATWG Encoding Standard decodes them, with two additions.
 
-Python's codecs differ from the standard in some places, which are mended here: holes of windows code pages are the
+Python's codecs differ from the standard in some places, which are corrected here: holes of windows code pages are the
 controls of the same number; KOI8-U has the Belarusian letter; GBK has a euro sign at 80; EUC-JP and ISO-2022-JP have
-the signs that NEC and IBM added, and the same full-width forms as Shift_JIS; 20 signs of GB18030 are no private use.
+the signs that NEC and IBM added, and the same full-width forms as Shift_JIS; 20 signs of GB18030 are not private use.
 Big5's 197 signs that HKSCS of 2008 added stay undefined.
 
 The addition: bytes 80 to 9F are controls in the parts of ISO 8859, which no page holds, and letters or quotation marks
@@ -119,7 +119,7 @@ def _of_row(pair: bytes) -> str:
 
 
 def _iso_2022_jp(data: bytes) -> str:
-    """Its four sets, as Encoding Standard 12.2 has them; bytes above 7F are no part of it."""
+    """Its four sets, as Encoding Standard 12.2 has them; bytes above 7F are not part of it."""
     parts = _ESCAPE.split(data)
     text = [parts[0].decode("ascii", "replace")]
     for escape, part in zip(parts[1::2], parts[2::2], strict=True):

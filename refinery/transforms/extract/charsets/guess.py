@@ -1,4 +1,4 @@
-"""Which encoding bytes are in that are no UTF-8: the one under which their words are most probable in some language.
+"""Which encoding bytes are in that are not UTF-8: the one under which their words are most probable in some language.
 
 The model is a mixture: P(bytes) = max over encodings e and languages l of P(e | l) P(l | ASCII words around)
 P(words | l), with the words that hold bytes above 7F, decoded by e (`letters`). So a Polish name in an English page is
@@ -127,8 +127,8 @@ def _words(data: bytes) -> tuple[bytes, bytes]:
 def _around(around: bytes) -> Vector:
     """What ASCII words say of the language: a logarithm for each, 0 for the likeliest, none below a limit.
 
-    Letters of a sentence are no independent evidence, so they count two fifths. Of languages in other scripts, all have
-    the same: they hold such words only as names.
+    Letters of a sentence are not independent evidence, so they count two fifths. Of languages in other scripts, all
+    have the same: they hold such words only as names.
     """
     plain = _NOT_ASCII.sub(b" ", _MARKUP.sub(b" ", around)).decode("ascii", "ignore")
     words = " ".join(dict.fromkeys(plain.split()))

@@ -64,7 +64,7 @@ _ONE_FORM = str.maketrans(
     }
 )
 
-UNIT = 256  # logarithms are whole numbers of 1/256, so that sums are the same on every machine
+UNIT = 256  # logarithms are whole numbers of 1/256, so sums are the same on every machine
 Vector = NDArray[np.int32]
 
 
@@ -74,7 +74,8 @@ def folded(text: str) -> str:
 
 
 def turns(text: str) -> int:
-    """How often characters outside ASCII stand as words do not have them, and as letters do that were taken for others.
+    """How often characters outside ASCII occur where words do not have such characters, and where letters were
+    mistaken for others.
 
     Each of these counts once: a small letter before a capital, and again if a small one follows; a sign between two
     letters; a capital before a word that begins with one; a letter beside one of another alphabet (the mixed scripts of
@@ -339,7 +340,7 @@ def _is_letter(sign: str) -> bool:
 
 
 def _script(sign: str) -> str:
-    """The first word of a letter's name, which is its script: "LATIN". "" for ideographs and what is no letter."""
+    """The first word of a letter's name, which is its script: "LATIN". "" for ideographs and what is not a letter."""
     return unicodedata.name(sign, "").split(" ")[0] if _is_letter(sign) and not _ideograph(sign) else ""
 
 

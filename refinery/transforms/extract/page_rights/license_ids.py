@@ -1,6 +1,6 @@
 """Addresses and names of licences of pages, as identifiers of SPDX (spdx.org/licenses).
 
-Those of Creative Commons are read by their parts, so that every port to a jurisdiction has an identifier, also where
+Those of Creative Commons are read by their parts, so every port to a jurisdiction has an identifier, also where
 SPDX lists none: CC-BY-NC-SA-2.0-DE. Without a version in the address there is none in the identifier.
 """
 

@@ -30,7 +30,7 @@ class Element:
 
 
 def tags_at(page: bytes, spans: Sequence[Span], places: Iterable[int]) -> list[tuple[int, bytes]]:
-    """(place, tag) of the tags that ascending places are in, each once, but for those in a span."""
+    """(place, tag) of the tags that ascending places are in, each once, except those in a span."""
     found: list[tuple[int, bytes]] = []
     i = 0
     for place in places:

@@ -1,4 +1,4 @@
-"""What is noted of a page's own words about its use, while its HTML and HTTP header are at hand."""
+"""What a page says about its own use, recorded while its HTML and HTTP header are available."""
 
 import re
 from collections.abc import Mapping

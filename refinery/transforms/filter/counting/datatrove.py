@@ -18,7 +18,7 @@ from refinery.transforms.native.heuristics import Features, measure
 _CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
 _OTHER_BREAKS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # str.splitlines ends lines there, datatrove's lines go on
 _SPACES_ALONE = re.compile(r"\n[^\S\n]+\n")
-# A word of these alone is no word of Gopher's rules there; the kernel's are words without a letter or digit.
+# A word of these alone is not a word of Gopher's rules there; the kernel's are words without a letter or digit.
 _SYMBOLS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~«´»–—’“”„…∶━►、。〈〉《》「」【】！％（），．１：；？～"
 _NO_ALNUM = re.compile(r"(?<!\S)(?:[^\w\s]|_)+(?!\S)")
 _BULLETS = ("•", "-")
@@ -72,7 +72,7 @@ def c4_text(text: str, limits: tuple[int, int, int, int, int], remove_citations:
 
 
 def fineweb_counts(text: str, found: Features, short: int) -> Counts:
-    """For FineWeb's rules: lines end at "\\n" alone, and white space behind the last mark of a line hides it."""
+    """For FineWeb's rules: lines end only at "\\n", and white space after the last mark of a line hides it."""
     if not _breaks_otherwise(text) and not any(line[-1:].isspace() for line in text.split("\n")):
         return Counts(found)
     lines = [line for line in text.split("\n") if line.strip()]

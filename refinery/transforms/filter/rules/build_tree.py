@@ -98,7 +98,7 @@ class Builder(Transformer[Token, Node]):
         kind = "texts" if children[0].kind == "text" else "numbers"
         for child in children:
             if (child.kind == "text") != (kind == "texts"):
-                raise ExpressionError("a list holds texts alone, or numbers alone", child.position)
+                raise ExpressionError("a list holds only texts or only numbers", child.position)
         literal = tuple(child.literal for child in children)
         return Node(kind, partial(constant, literal), children[0].position, literal=literal)
 
@@ -107,7 +107,7 @@ class Builder(Transformer[Token, Node]):
         if name not in self.types:
             known = nearest(name, self.types)
             hint = "missing values are found by: is null, is not null" if name in ("null", "None") else known
-            raise ExpressionError(f"{name[:60]} is no column, {hint}", _at(children[0]))
+            raise ExpressionError(f"{name[:60]} is not a column, {hint}", _at(children[0]))
         kind = COLUMN_KINDS[self.types[name]]
         return Node(kind, partial(READ[kind], name), _at(children[0]), names=frozenset((name,)))
 
@@ -135,7 +135,7 @@ class Builder(Transformer[Token, Node]):
                 _expect(argument, NUMBERS)
             return _inner("double", partial(apply_numbers, function, _runs(arguments)), arguments, at)
         known = (*CHOICES, *TEXT_TESTS, *self.functions)
-        raise ExpressionError(f"{name[:60]} is no function, {nearest(str(name), known)}", at)
+        raise ExpressionError(f"{name[:60]} is not a function, {nearest(str(name), known)}", at)
 
     def sign(self, children: list[Any]) -> Node:
         token, child = children

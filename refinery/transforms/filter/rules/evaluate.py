@@ -1,4 +1,4 @@
-"""What the parts of a rule compute for a row: each function takes the row last, so that `partial` makes a `Run` of it.
+"""What the parts of a rule compute for a row: each function takes the row last, so `partial` makes a `Run` of it.
 
 None is a missing value, or a condition that one leaves unknown.
 """

@@ -65,7 +65,7 @@ class Rule:
         """Whether each row of a table meets the rule, without nulls; reads only the columns that the rule names.
 
         Raises ExpressionError if one is not in the table. Memory: one batch of rows. By whole columns, where these have
-        all values exactly as single rows have them (vectors.py); else row by row, some fifty times as slow.
+        all values exactly as they are in single rows (vectors.py); otherwise row by row, some fifty times as slow.
         """
         missing = [name for name in self.names if name not in table.column_names]
         if missing:
@@ -96,8 +96,8 @@ def compile_rule(text: str, types: Mapping[str, str]) -> Rule:
     """The rule that `text` says. types: the columns that it may name -> "string", "float", "integer", "strings"
     or "boolean".
 
-    Raises ExpressionError, one line with the position, for what it does not understand: syntax, a name that is no
-    column (with the nearest, or all), values of types that do not go together, more than 10,000 characters or 50
+    Raises ExpressionError, one line with the position, for what it does not understand: syntax, a name that is not
+    a column (with the nearest, or all), values of types that do not go together, more than 10,000 characters or 50
     levels. Cost: linear, some microseconds per word.
     """
     tree = _tree(text, types, "a condition is needed, as in edu > 0.3")

@@ -1,4 +1,4 @@
-"""The rule of a recipe: what stays, judged by everything that the stages before it have noted.
+"""The rule of a recipe: which documents to keep, judged by everything that earlier stages have recorded.
 
 The language of rules is that of expression.py. Beside the notes a rule can name thresholds that depend on the language
 (a data file), and draws: chance, by hash of the document, as GPT-3 kept some pages of low scores (Brown et al. 2020,
@@ -39,24 +39,26 @@ class ThresholdParams(Params):
     """Numbers by language."""
 
     file: Annotated[str, Field(min_length=1)]
-    """a CSV or TSV file, local, `gs://` or `s3://`: a header with `language` and names of columns, a line a language"""
+    """a CSV or TSV file, local, `gs://` or `s3://`: a header with `language` and names of columns, then one line per
+    language"""
     column: str = ""
     """which of its columns; empty: the only one"""
     default: float | None = None
-    """the number of languages that the file does not have; null: it is missing, as other missing values are"""
+    """the number for languages that the file does not list; null: a missing value"""
 
 
 class DrawParams(Params):
     """Chance, the same on every run: by hash of the document's id, the draw's name and the seed."""
 
     score: str = ""
-    """GPT-3's rule for this score, a column from 0 to 1: a draw of the Pareto distribution above 1 - score"""
+    """GPT-3's rule for this score, a column from 0 to 1: true if a draw of the Pareto distribution is above 1 -
+    score"""
     alpha: Annotated[int, Field(ge=1, le=100)] = 9
     """shape of that distribution: a score of 0 is drawn with the chance 2^-alpha"""
     share: Share | None = None
     """instead of a score: the share of all documents that is drawn"""
     seed: int = 1
-    """another one draws other documents"""
+    """another seed draws different documents"""
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
@@ -71,9 +73,9 @@ class KeepParams(Params):
     rule: Annotated[str, Field(min_length=1)]
     """the condition that a document must meet: [labels.md](labels.md#the-language-of-rules)"""
     thresholds: Mapping[str, ThresholdParams] = {}
-    """name in the rule -> numbers by language, of which it is that of the document's `language`"""
+    """name in the rule -> numbers by language; the document's `language` selects one"""
     draws: Mapping[str, DrawParams] = {}
-    """name in the rule -> a condition by chance"""
+    """name in the rule -> a random condition"""
     fields: Mapping[str, Literal["string", "float", "integer"]] = {}
     """name in the rule -> type, of fields of records that sources keep (`meta_fields`); a value of another type is
     missing"""
@@ -107,7 +109,7 @@ class BoundKeepParams(KeepParams):
         """The rule. Raises ValueError "field: …", one line."""
         own = {**self.fields, **dict.fromkeys(self.thresholds), **dict.fromkeys(self.draws)}
         if taken := sorted(own.keys() & {*FACTS, *self.columns}):
-            raise ValueError(f"rule: the name {taken[0]!r} given to something else, but a column is called so")
+            raise ValueError(f"rule: the name {taken[0]!r} is already the name of a column")
         for name, draw in self.draws.items():
             if draw.score and {**self.columns, **self.fields}.get(draw.score) != "float":
                 raise ValueError(f"draws.{name}.score: {draw.score[:60]!r} given, a column that is a score is needed")
@@ -221,7 +223,7 @@ def threshold_files(params: KeepParams) -> tuple[str, ...]:
 KEEP = Stage(
     name="keep",
     version=1,
-    summary="Keep the documents that meet the recipe's rule over all that was measured.",
+    summary="Keep the documents that meet the recipe's rule over their columns.",
     params=KeepParams,
     on=False,
     judge=judge_keep,
@@ -238,8 +240,8 @@ KEEP = Stage(
         ),
         Reason(
             UNKNOWN,
-            "a value that `rule` needs is missing, and the others do not decide it",
-            "say what is to become of such documents: `edu is null or edu > 0.3`",
+            "a value that `rule` needs is missing, and the other values do not decide the rule",
+            "say in the rule what happens to such documents, as in `edu is null or edu > 0.3`",
         ),
     ),
 )

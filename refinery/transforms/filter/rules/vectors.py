@@ -1,6 +1,6 @@
 """Rules over whole columns: the same tree as for a row (evaluate.py), read a second time, with numpy and pyarrow.
 
-What a column cannot have exactly as Python has it raises `OneByOne`, and the rows are judged one by one instead:
+Values that a column cannot hold exactly as Python does raise `OneByOne`, and the rows are judged one by one instead:
 integers beyond 2^53 beside floats, results beyond 64 bits, texts searched for texts of another column, lists, functions
 of a caller's own. So tables and single rows cannot disagree.
 """
@@ -147,7 +147,7 @@ def _numbers(value: Value) -> Numbers:
 
 
 def _as_double(value: Numbers) -> npt.NDArray[np.float64]:
-    """Raises OneByOne for integers that are no doubles."""
+    """Raises OneByOne for integers that are not doubles."""
     if value.values.dtype == np.int64 and ((value.values >= EXACT) | (value.values <= -EXACT)).any():
         raise OneByOne
     return value.values.astype(np.float64)

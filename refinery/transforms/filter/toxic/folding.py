@@ -22,7 +22,7 @@ from refinery.transforms.redaction.pii_types.lazy_pattern import LazyPattern
 
 SHORTEST, SHORTEST_SPACED = 4, 3  # letters of an entry; spaced letters are a sign by themselves, so fewer suffice
 MOST_WEIGHTS = 1 << 16  # tokens of at most 128 characters: some 10 MB
-LONGEST = 64  # characters of a token, letters of a spaced run; what is longer is no word
+LONGEST = 64  # characters of a token, letters of a spaced run; what is longer is not a word
 # Letters and signs that stand for the first of their set; l goes with i and v with u, as 1 and µ may be either.
 SHAPES = """
 a4@аαɑᴀ b8вβʙ cсϲᴄ¢ dԁᴅɗđ e3еєεᴇ€ fƒꜰғ g69ɡɢԍց hһнʜħη il1!|іιıɪӏłʟ£ jјᴊϳ kкκᴋ mмᴍ nпᴎɴռ o0оοσᴏøօ pрρᴘ qԛ rгʀ s5$ѕꜱ
@@ -152,7 +152,7 @@ def make_skeletons(lexicon: Lexicon) -> Skeletons:
 
 def fold(text: str) -> tuple[str, bytes]:
     """`unfold(text.casefold())` and its UTF-8, several times as fast where few letters are beyond ASCII: folding works
-    letter by letter, so that only those are looked at which it changes. Raises UnicodeEncodeError for lone surrogates.
+    letter by letter, so only those are looked at which it changes. Raises UnicodeEncodeError for lone surrogates.
     """
     if text.isascii():
         text = text.lower()
@@ -211,7 +211,7 @@ def find_obfuscated(
 
 
 def _token(text: str, at: int, first: int, skeletons: Skeletons) -> Hit:
-    """The token around a sign, with weight 0.0 where it is no entry."""
+    """The token around a sign, with weight 0.0 where it is not an entry."""
     middle = min(first, len(text) - 1)
     start = middle - _token_length(text[max(0, first - LONGEST) : middle][::-1])
     stop = middle + _token_length(text[middle : first + LONGEST])

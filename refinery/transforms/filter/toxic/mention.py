@@ -15,7 +15,7 @@ from refinery.transforms.filter.toxic.lexicon import WORD, Hit
 LONGEST = 1_000  # characters of a quotation: a mark that is never closed quotes nothing
 BEFORE = 4 * LONGEST  # characters of a line before a hit that are read for quotation marks
 REACH = 200  # characters before a hit that are read for a word of reported speech
-# None of the classes has its opening mark, so that what is never closed costs its own length only.
+# None of the classes has its opening mark, so what is never closed costs its own length only.
 QUOTED = re.compile(
     rf'"[^"\n]{{1,{LONGEST}}}+"|“[^“”„\n]{{1,{LONGEST}}}+”|„[^„“”"\n]{{1,{LONGEST}}}+[“”"]|«[^«»\n]{{1,{LONGEST}}}+»'
     rf"|»[^«»\n]{{1,{LONGEST}}}+«|「[^「」\n]{{1,{LONGEST}}}+」|『[^『』\n]{{1,{LONGEST}}}+』|‘(?:[^‘’\n]|(?<=\w)’(?=\w)){{1,{LONGEST}}}+’"

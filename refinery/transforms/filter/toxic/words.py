@@ -3,7 +3,7 @@
 Source and purpose: compiled by hand for this project from common knowledge of the languages, to be measured against;
 no published list was copied, so no other licence applies. Whoever needs more names files of their own (`word_lists`).
 
-What may stand here: words and phrases that insult, degrade or threaten by themselves. What may not: names of groups
+What belongs here: words and phrases that insult, degrade or threaten by themselves. What may not: names of groups
 of people (by faith, origin, colour, sex, orientation, disability: GROUP_NAMES), neutral sexual and anatomical words,
 and words that groups use of themselves. C4's list has such names and therefore removed texts by and about minorities
 (Dodge et al. 2021, "Documenting Large Webtext Corpora"). Tests hold the lists free of GROUP_NAMES.

@@ -29,7 +29,7 @@ _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A page's bytes, decoded but for its charset. `charset` is the declared one, lower case, or "". notes: what the
+    """A page's bytes, decoded except for its charset. `charset` is the declared one, lower case, or "". notes: what the
     HTTP header says of the page's use."""
 
     body: bytes

@@ -159,7 +159,7 @@ class _Archive:
         return headers, int(length), not self.data.startswith(b"WARC/", start - self.base)
 
     def check_end(self, start: int, end: int, is_arc: bool) -> str:
-        """What is wrong with the end of the record that lies at `start` to `end`; "" if nothing. Learns `is_whole`."""
+        """What is wrong with the end of the record from `start` to `end`; "" if nothing. Learns `is_whole`."""
         complete = self.need(TAIL)
         tail = bytes(self.data[end - self.base : end - self.base + TAIL])
         newlines = len(tail) - len(tail.lstrip(b"\r\n"))
@@ -211,7 +211,7 @@ class _Archive:
         while True:
             found = joined if joined >= 0 else self.next_head(at)
             for mark, _ in self.stream.marks:
-                # A line that a member's start is in the middle of is no header: its last byte was damaged, too.
+                # A line that a member's start is in the middle of is not a header: its last byte was damaged, too.
                 is_first = found < 0 or mark < found + MAX_LINE
                 if is_first and 0 <= found < mark:
                     is_first = self.data.find(b"\n", found - self.base, mark - self.base) < 0
@@ -233,7 +233,7 @@ class _Archive:
     def next_head(self, at: int, end: int = 1 << 62) -> int:
         """Decompressed offset from `at` to `end` of the next header among the bytes held, -1 if there is none.
 
-        A WARC header may stand in the middle of a line: a crawler that crashed has appended to half a record.
+        A WARC header may begin in the middle of a line, where a crawler that crashed has appended to half a record.
         """
         if not self.is_arc:
             head = _NEXT_WARC.search(self.data, at - self.base, end - self.base)
@@ -342,7 +342,7 @@ def looks_like_head(data: bytes) -> bool:
 
 
 def runs_into_next(head: bytes) -> bool:
-    """Whether a WARC header was cut short, so that the next record's begins in it: at the start of a line, behind a
+    """Whether a WARC header was cut short, so the next record's begins in it: at the start of a line, behind a
     name without a value, or with fields that the first one has, too. (An address may end in "WARC/1.0".)
     """
     inner = _NEXT_WARC.search(head, 1)

@@ -117,6 +117,15 @@ def explain_delimited(task: ReadTask, source: ByteSource) -> str:
     return f"{about_text_field(task)} is not in the header, which has {listed(header)}{between}{near}"
 
 
+def names_in_header(task: ReadTask, source: ByteSource, limits: LimitParams) -> Sequence[str]:
+    """The columns of the header; none of one with a column twice, which no row can be read by."""
+    head, delimiter = first_bytes(source), DELIMITERS[task.format]
+    is_cut = len(head) >= HEAD
+    rows = first_rows(head, settle_dialect(head, task.dialect, delimiter, is_cut), delimiter, is_cut)
+    header = next((row for row, _ in rows if row), [])
+    return header if len(set(header)) == len(header) else ()
+
+
 def other_dialect(task: ReadTask) -> str:
     """That the file's first rows are all rows if they are read in another dialect, and not in that of such files."""
     if task.dialect != "auto":
@@ -128,7 +137,7 @@ def other_dialect(task: ReadTask) -> str:
         return ""
     return (
         f"{task.path}: {faults:,} of the first rows cannot be read as {find_reader(task.format).called} is usually "
-        f"written, and every one can with `dialect: {dialect}`: set it (or `dialect: rfc4180`, to lose them)"
+        f"written, and every one can with `dialect: {dialect}`; set it (or `dialect: rfc4180`, to lose them)"
     )
 
 
@@ -142,7 +151,7 @@ def _open_quote(text: str, delimiter: str, is_cut: bool) -> str:
             if is_cut and row and begins > 2:  # a row that goes on behind what was read is none of these
                 return ""
     except csv.Error as error:
-        if str(error) == "unexpected end of data":  # other quotes out of place are no matter to the reader
+        if str(error) == "unexpected end of data":  # the reader accepts other misplaced quotes
             closed = "is not closed in its first MiB" if is_cut else "is never closed"
             return f"a quote that opens in the row of line {begins} {closed}"
     finally:
@@ -161,6 +170,7 @@ _declared = partial(
     libraries=COMPRESSION_LIBRARIES,
     check=other_dialect,
     explain=explain_delimited,
+    names=names_in_header,
 )
 CSV = _declared(name="csv", title="a CSV file", endings=(".csv",))
 TSV = _declared(name="tsv", title="a TSV file", endings=(".tsv",))

@@ -11,11 +11,12 @@ import orjson
 
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.read.byte_source import ByteSource
+from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.explain import (
     CARRIAGE_RETURNS,
     HEAD,
     NO_DOCUMENT,
+    RECORDS,
     about_text_field,
     explain_other,
     first_bytes,
@@ -38,7 +39,7 @@ _UNDECODED = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of a 
 
 
 def read_jsonl(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[RawDocument | Skipped | Damaged]:
-    """Every record of a JSONL file, up to `task.cap` documents. Blank lines are no records.
+    """Every record of a JSONL file, up to `task.cap` documents. Blank lines are not records.
 
     origin and position use the line's byte offset in the decompressed file. Memory: two lines and a block.
     """
@@ -87,7 +88,7 @@ def parse_json(data: bytes) -> Any:
     """The value in `data`, or None. What orjson refuses (NaN, lone surrogates, 1e400) Python's reader takes, in UTF-8
     alone: left to itself it guesses UTF-16, of which lines are cut in the middle of characters.
 
-    Nesting beyond MAX_DEPTH is refused here, so that nothing later depends on how much of the stack is left. Raises
+    Nesting beyond MAX_DEPTH is refused here, so nothing later depends on how much of the stack is left. Raises
     MemoryError, which orjson reports as if it were damage.
     """
     try:
@@ -182,14 +183,31 @@ def explain_json(task: ReadTask, source: ByteSource) -> str:
         if several:
             return f"{task.path}: a JSON object over several lines, one object a line is needed"
         is_whole = len(lines) > 1 or len(head) < HEAD
-        return f"{NO_DOCUMENT}; the first line is no JSON: {_json_problem(first)}" if is_whole else NO_DOCUMENT
+        return f"{NO_DOCUMENT}; the first line is not JSON: {_json_problem(first)}" if is_whole else NO_DOCUMENT
     if value is not None:
         return f"{task.path}: its first line is {json_kind(type(value).__name__)}, one JSON object a line is needed"
     return explain_other(task, source)
 
 
+def names_in_json(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[str]:
+    """The fields of the first objects: of those in the first MiB, or of the first one where it is longer."""
+    stream, data, has_line = MemberStream(source), bytearray(), False
+    while len(data) < HEAD or not (has_line or len(data) > limits.max_decompressed_bytes):
+        if not (piece := stream.read()):
+            break
+        has_line = has_line or b"\n" in piece
+        data += piece
+    *lines, last = bytes(data).removeprefix(BOM).split(b"\n", RECORDS)
+    found: dict[str, None] = {}
+    for line in [*lines, last]:  # the last one is often cut off, and then no JSON
+        fits = parsed_bytes(line) <= max(PARSED * limits.max_decompressed_bytes, PARSED_LEAST)
+        record = parse_json(line) if fits and line.strip() else None
+        found |= dict.fromkeys(record) if isinstance(record, dict) else {}
+    return iter(found)
+
+
 def _json_problem(line: bytes) -> str:
-    """What Python's reader says of a line that is no JSON, and where."""
+    """What Python's reader says of a line that is not JSON, and where."""
     try:
         json.loads(line.decode())
     except UnicodeDecodeError as error:
@@ -214,4 +232,5 @@ JSONL = Reader(
     fields=NAMED,
     libraries=("orjson", *COMPRESSION_LIBRARIES),
     explain=explain_json,
+    names=names_in_json,
 )

@@ -160,7 +160,7 @@ def needed_columns(schema: pa.Schema, task: ReadTask) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class RowGroup:
     """A row group, the first row of which is row `first` of the file. check: raises what the storage failed with: that
-    is no damage of the file's. most_rows: of a batch; a row may be as large as the largest page, the same value again.
+    is not damage of the file's. most_rows: of a batch; a row may be as large as the largest page, the same value again.
     """
 
     table: pq.ParquetFile
@@ -253,8 +253,8 @@ def earlier_document(
 ) -> RawDocument | Skipped | Damaged:
     """A document of an earlier run, as it was: only the source is a new one.
 
-    Of the notes that stages make, those that they make before documents/ is written are taken over; the others come
-    later, so whoever put them there was not the funnel.
+    Notes that stages make before documents/ is written are kept. Other notes come later, so the funnel did not write
+    them.
     """
     text, meta = record["text"], parse_json(str(record["meta"] or "{}").encode())
     if Inexact in (type(text), type(record["origin"])):
@@ -315,6 +315,18 @@ def explain_parquet(task: ReadTask, source: ByteSource) -> str:
     )
 
 
+def names_in_schema(task: ReadTask, source: ByteSource, limits: LimitParams) -> list[str]:
+    """The columns; none of a file that cannot be read. Raises OSError where the storage fails."""
+    file = HeldRanges(source.file) if is_remote(task.path) else source.file
+    try:
+        if isinstance(file, HeldRanges):
+            hold_footer(file, task.size)
+        return list(pq.ParquetFile(file).schema_arrow.names)
+    except ARROW_ERRORS:
+        source.file.check()
+        return []
+
+
 def _values(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
@@ -355,6 +367,7 @@ PARQUET = Reader(
     named_fields=True,
     fields=NAMED,
     explain=explain_parquet,
+    names=names_in_schema,
 )
 DOCUMENTS = Reader(
     name="documents",

@@ -17,7 +17,7 @@ from refinery.transforms.read.http.fields import content_type
 from refinery.transforms.read.reader import COMPRESSION_LIBRARIES, Reader
 from refinery.transforms.read.task import LimitParams, ReadTask
 
-# Names that crawlers give to what is no page. Schemes: look-ups of DNS and whois, ARC's own header, and "metadata",
+# Names that crawlers give to what is not a page. Schemes: look-ups of DNS and whois, ARC's own header, and "metadata",
 # which wget and NetarchiveSuite use for logs, reports and settings (IIPC, harvest metadata guidelines).
 _OWN_SCHEME = re.compile(r"(?:dns|whois|filedesc|metadata|warcinfo|youtube-dl):", re.IGNORECASE)
 # URNs of no registered namespace: experimental ones ("X-", RFC 3406, section 3.1) such as wpull's and crocoite's logs,
@@ -38,24 +38,24 @@ _REPORT = re.compile(
     r"|/(?:crawl-manifest\.txt|crawler-beans\.cxml|order\.xml|harvestInfo\.xml)(?:[?#]|\Z)",
     re.IGNORECASE,
 )
-# 4.2 MB were extracted from 20.9 MB of .warc.gz, which hold four times as much (684 pages, docs/architecture.md).
+# 4.2 MB were extracted from 20.9 MB of .warc.gz, which hold four times as much (684 pages).
 TEXT_SHARE = 0.05
 NO_TEXT = "WAT: it holds links and headers, and no text; read the WARC or WET file of the same name"
 REASONS = (
     Reason(
         "record-type",
         "not content: warcinfo, request, metadata, revisit, DNS, whois, a crawler's own logs, reports and notes",
-        "nothing: half of a crawl's records and more",
+        "nothing; expect more than half of a crawl's records",
     ),
     Reason("http-status", "not 200"),
     Reason(
         "content-type",
-        "neither HTML nor plain text: as declared, by its first bytes, or as another format under a text type",
-        "nothing; images and PDF are no input",
+        "neither HTML nor plain text, by the declared type or by the first bytes",
+        "nothing; images and PDF are not read",
     ),
     Reason(
         "content-encoding",
-        "a coding without a decoder, more than three on top of each other, or one without a name that is damaged",
+        "the coding has no decoder, there are more than three layers, or an undeclared coding is damaged",
     ),
 )
 _EMPTY_LINES = re.compile(rb"\A[\r\n]+(?=HTTP/)")  # to be ignored before a status line, as RFC 9112 (2.2) has it
@@ -106,7 +106,7 @@ def document_of(record: Record, page: Payload, task: ReadTask, notes: Mapping[st
 
 def url_of(record: Record) -> str:
     """The address that a record is about, "" if it names none: of a copy of a page, such as its text as a browser
-    showed it (`urn:text:https://…`), the page's, so that what is asked of a host holds for copies, too."""
+    showed it (`urn:text:https://…`), the page's, so what is asked of a host holds for copies, too."""
     return page_address(name_of(record))
 
 

@@ -4,7 +4,8 @@ import re
 
 from refinery.transforms.read.http.media_sniffing import sniff
 
-# A size has as many digits as its server likes (1*HEXDIG). The bound is for texts: a line of 4,096 digits is no size.
+# A size has as many digits as its server likes (1*HEXDIG). The bound is for texts: a line of 4,096 digits is not a
+# size.
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,4096})[ \t]*(?:;[^\n]{0,1024}?)?(\r?\n)")
 _HALF_CHUNK_SIZE = re.compile(rb"[ \t]*[0-9a-fA-F]{0,4096}[ \t]*(?:;[^\n]{0,1024})?\r?")
 _TRAILERS = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\n]*\n)*(?:\r?\n)*")

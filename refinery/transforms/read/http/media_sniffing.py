@@ -1,8 +1,8 @@
 """What the bytes of a body are, where its declared type is missing or plainly wrong.
 
-A missing type is sniffed as WHATWG's MIME Sniffing has it (sections 7.1 and 7.2), reduced to the question "HTML, plain
-text, or neither". A declared text type is believed, but not of bytes that begin as another format does (sections 6.1 to
-6.4 and 7.1, and RTF, which has no section there) or that no text consists of.
+A missing type is sniffed as WHATWG's MIME Sniffing defines it (sections 7.1 and 7.2), reduced to the question "HTML,
+plain text, or neither". A declared text type is believed, but not of bytes that begin as another format does
+(sections 6.1 to 6.4 and 7.1, and RTF, which has no section there) or that no text consists of.
 """
 
 import re
@@ -62,7 +62,7 @@ def is_foreign(body: bytes) -> bool:
 
 def _is_binary(head: bytes) -> bool:
     """Whether so many bytes are control characters as no text has, in UTF-16 and UTF-32 either."""
-    head = head.rstrip(b"\0")  # what fills a block is no part of the text in it
+    head = head.rstrip(b"\0")  # padding of a block is not part of its text
     count = len(head) - len(head.translate(None, _CONTROLS))
     if count < _LEAST or count < _SHARE * len(head) or head.startswith(_MARKS):
         return False

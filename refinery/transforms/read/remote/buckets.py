@@ -18,7 +18,7 @@ class BucketInputs(BucketStore):
     """The objects of a bucket by their keys, whatever these are. Behind the store of a service in its classes.
 
     version_name: what the service calls an object's version. lists_checksums: whether listings have the CRC-32C of all
-    objects, so that it may be part of a fingerprint however an object was found.
+    objects, so it may be part of a fingerprint however an object was found.
     """
 
     version_name: ClassVar[str]

@@ -17,7 +17,7 @@ def bounded(listing: Iterable[T]) -> Iterator[T]:
     """The entries of a listing. Raises StorageError beyond MOST_LISTED: a server may invent pages without end."""
     for number, entry in enumerate(listing):
         if number >= MOST_LISTED:
-            raise StorageError(f"more than {MOST_LISTED:,} names are listed: name a folder with fewer")
+            raise StorageError(f"more than {MOST_LISTED:,} names are listed; name a folder with fewer")
         yield entry
 
 
@@ -55,8 +55,8 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
     """The paths that a pattern means: `*` and `?` within a folder, `**` across folders, `[ab]`, `{this,that}`.
 
     `a/**/b` means `a/b`, too. A name that begins with "." is meant only where the pattern has that "." itself, as in
-    shells: what tools leave beside data is no data. A pattern that ends in "/" means everything below that folder.
-    Raises ValueError for brackets that do not close.
+    shells: files that tools leave beside data are skipped. A pattern that ends in "/" means everything below that
+    folder. Raises ValueError for brackets that do not close.
     """
     pattern += "**" if pattern.endswith("/") else ""
     text, at, depth = "", 0, 0

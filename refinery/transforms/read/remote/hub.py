@@ -2,8 +2,8 @@
 
 The library knows the protocol (revisions, pages, access); reading goes over the plain "resolve" addresses of one
 commit, where every response is checked. A branch is replaced by its commit when the run is planned, so paths, origins
-and fingerprints name exactly what is read. A token is taken from HF_TOKEN, in each process that reads, and sent to the
-hub alone, never to where it redirects.
+and fingerprints name exactly what is read. A token is taken from HF_TOKEN, in each process that reads, and sent only to
+the hub, never to where it redirects.
 """
 
 import fnmatch
@@ -21,6 +21,7 @@ from refinery.loader.storage.fetch import FetchError, FetchParams, Permanent, Re
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import StorageError, check_name
 from refinery.transforms.core.safe_text import safe
+from refinery.transforms.core.wording import meant
 from refinery.transforms.read.remote.globs import bounded, fixed_folder, glob_regex, is_glob
 from refinery.transforms.read.remote.web import PLANNING, READING, Sha256Stream, buffered
 
@@ -93,11 +94,9 @@ def asking(name: str, call: Callable[[Any], T]) -> T:
         try:
             return retrying(reached, what, (0, None), REACHING, ReadCounters())
         except GatedRepoError:
-            raise ValueError(f"{name} is gated: ask for access on its page, then set HF_TOKEN") from None
+            raise ValueError(f"{name} is gated; ask for access on its page, then set HF_TOKEN") from None
         except RepositoryNotFoundError:
-            raise ValueError(
-                f"no data set {name} is there, or it is private: check the name, or set HF_TOKEN"
-            ) from None
+            raise ValueError(f"no data set {name} exists, or it is private; check the name, or set HF_TOKEN") from None
         except RevisionNotFoundError:
             raise ValueError(f"{name} has no such revision") from None
         except HfHubHTTPError as error:
@@ -178,7 +177,7 @@ def files_of_config(address: Address, config: str, split: str) -> Files:
     if not configs:
         if config:
             raise ValueError(
-                f"the card of {address.name} names no configurations: give the files, hf://datasets/{address.name}@"
+                f"the card of {address.name} names no configurations; give the files, hf://datasets/{address.name}@"
                 f"REVISION/{config}/*.parquet, or the converted ones, @refs/convert/parquet/{config}/{split}/*.parquet"
             )
         return files_by_name(list_files(address, ""), split)
@@ -194,7 +193,7 @@ def files_of_config(address: Address, config: str, split: str) -> Files:
         return files_by_name(below, split)
     if not patterns:
         names = sorted({name for name, _ in splits_of(chosen.get("data_files"))})
-        raise ValueError(f"split: {split!r} given, {address.name} has {', '.join(names)}")
+        raise ValueError(f"split: {split!r} given, {address.name} has {', '.join(names)}{meant(split, names)}")
     found: Files = {}
     for path in patterns:
         below = list_files(address, fixed_folder(path))
@@ -259,7 +258,7 @@ def read_configs(address: Address) -> list[Mapping[str, Any]]:
     try:
         data = yaml.safe_load(head[1]) if head else None
     except yaml.YAMLError:
-        raise ValueError(f"the card of {address.name} cannot be read: name the files themselves") from None
+        raise ValueError(f"the card of {address.name} cannot be read; name the files themselves") from None
     configs = data.get("configs") if isinstance(data, dict) else None
     return [entry for entry in configs if isinstance(entry, dict)] if isinstance(configs, list) else []
 

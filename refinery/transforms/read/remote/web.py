@@ -28,7 +28,7 @@ PLANNING = FetchParams(deadline=30, hedge_after=0)
 class Sha256Stream(RangeStream):
     """A stream that compares the SHA-256 of a file read from beginning to end, in order. sha256: "" for no check.
 
-    Raises StorageError, which fails the bundle, so that nothing of the file counts.
+    Raises StorageError, which fails the bundle, so nothing of the file counts.
     """
 
     def __init__(self, store: HttpStore, name: str, size: int, version: str, sha256: str) -> None:
@@ -43,7 +43,7 @@ class Sha256Stream(RangeStream):
             self._hashed += count
             if self._hashed == self._size and (found := self._digest.hexdigest()) != self._expected:
                 where = self._store.url(self._name)
-                raise StorageError(f"{where}: sha256 {found} found, {self._expected} expected: read it again")
+                raise StorageError(f"{where}: sha256 {found} found, {self._expected} expected; read it again")
         return count
 
 
@@ -52,7 +52,7 @@ def split_address(path: str) -> tuple[str, str]:
     parts = urlsplit(path)
     name = unquote(parts.path.lstrip("/"))
     if is_glob(parts.path):
-        raise ValueError("web servers cannot be listed: name every file, or a list of files in `path_lists`")
+        raise ValueError("web servers cannot be listed; name every file, or a list of files in `path_lists`")
     if "?" in path or "#" in path or not name or name.endswith("/"):
         raise ValueError(
             f"{parts.scheme}://{parts.hostname or '...'}: https://host/path/to/file without query is allowed"

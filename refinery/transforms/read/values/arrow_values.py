@@ -20,8 +20,8 @@ PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def values_of(column: pa.Array) -> tuple[list[Any], bool]:
-    """The values, and whether any is Inexact, maybe inside a list or struct. Cost: that of `to_pylist`, but for
-    columns that hold values as above, which are read one by one (5 us each)."""
+    """The values, and whether any is Inexact, maybe inside a list or struct. Cost: that of `to_pylist`, except for
+    columns that hold such values, which are read one by one (5 us each)."""
     kind = column.type
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         micros = _whole_micros(column, kind)

@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 class Lines(Iterator[str]):
-    """The lines of a file as text, with the bytes of those that the row at hand took; each byte that is not UTF-8 is
+    """The lines of a file as text, with the bytes of those that the current row took; each byte that is not UTF-8 is
     one character of U+DC80 to U+DCFF (`surrogateescape`). read: the next bytes, b"" at the end. limit: bytes of a row.
     """
 
@@ -58,7 +58,7 @@ class Lines(Iterator[str]):
             return data.decode("utf-8", "surrogateescape").replace("\0", "")
 
     def give_back(self, kept: int = 0) -> None:
-        """Read what the row at hand took once more, but for the first `kept` bytes of it."""
+        """Read again what the current row took, except its first `kept` bytes."""
         if self.is_new:
             self.again = io.BytesIO(bytes(self.taken[kept:]))
         else:
@@ -110,11 +110,12 @@ def rows_of(lines: Lines, dialect: Dialect, delimiter: str) -> Rows:
 
 
 class _QuotedRows:
-    """Text behind a closing quote is no row, and no matter where it is not quoted at all: `5" pipe`.
+    """Text behind a closing quote is not a row, and no matter where it is not quoted at all: `5" pipe`.
 
-    What is no row costs its first line. Where the quotes in that do not come in pairs, its last field may go on in the
-    lines that follow: these are no rows, until one closes the quote, or is surely a row again (it has the header's
-    width, and quoted fields or, where the last row had numbers, numbers). Otherwise half a text would look like a row.
+    What is not a row costs its first line. Where the quotes in that do not come in pairs, its last field may go on
+    in the lines that follow: these are not rows, until one closes the quote, or is surely a row again (it has the
+    header's width, and quoted fields or, where the last row had numbers, numbers). Otherwise half a text would look
+    like a row.
     """
 
     def __init__(self, lines: Lines, delimiter: str, backslash: bool = False) -> None:

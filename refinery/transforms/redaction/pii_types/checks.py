@@ -158,7 +158,7 @@ def sweden(digits: bytes) -> bool:
 
 
 def sweden_in_one(digits: bytes) -> bool:
-    """The same in twelve digits that are no time: 201109252385 has no 85th minute."""
+    """The same in twelve digits that are not a time: 201109252385 has no 85th minute."""
     return sweden(digits) and (int(digits[8:10]) > 23 or int(digits[10:]) > 59)
 
 

@@ -1,6 +1,6 @@
 """Words that say what number follows, in the languages of the web beside those that phones.py and payments.py have.
 
-Patterns here know letters of all scripts (RE2 over UTF-8), so that a word is a word: "тел." is a cue, "отель" is none.
+Patterns here know letters of all scripts (RE2 over UTF-8), so a word is a word: "тел." is a cue, "отель" is none.
 They are asked only where something beyond ASCII stands before a number. Sources: the contact pages and forms of large
 sites; Unicode CLDR has no such list.
 """

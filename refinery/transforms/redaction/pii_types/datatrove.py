@@ -18,7 +18,7 @@ DOMAIN = compile_bytes(
     rb"(?:" + LABEL + rb"\.)+" + LABEL + rb"|\[(?:" + OCTET + rb"\.){3}(?:" + OCTET + rb"|[A-Za-z0-9-]*[A-Za-z0-9]:)\]"
 )
 IPV4 = compile_bytes(rb"(?:" + OCTET + rb"\.){3}" + OCTET)
-EDGE = re.compile(r"\b[^.]")  # of a word by Unicode, so that "é" before an address is part of no address
+EDGE = re.compile(r"\b[^.]")  # of a word by Unicode, so "é" before an address is part of no address
 CHARACTER_BYTES = 4
 
 
@@ -57,6 +57,6 @@ def _start_of_local(data: bytes, floor: int, at: int) -> int:
 def _is_address(candidate: str, private: bool) -> bool:
     try:
         address = ipaddress.IPv4Address(candidate)
-    except ValueError:  # "010" is no number of an address
+    except ValueError:  # "010" is not a number of an address
         return False
     return private or address.is_global

@@ -83,7 +83,7 @@ lives work works working is are was were be been check out up reach site website
 located join us, and or that this which what where when how you we they
 """
 NO_NAMES = frozenset(_NO_NAMES.split())
-"""words before "at example dot com" that are no name: the address is a site's"""
+"""words before "at example dot com" that are not names: the address is a site's"""
 
 _ENDINGS = b"""
 png jpg jpeg gif svg webp avif heic heif tif tiff bmp ico icns psd xcf eps raw dng jxl apng jfif css scss sass less js

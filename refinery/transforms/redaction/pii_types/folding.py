@@ -1,8 +1,8 @@
 """Digits and signs of other scripts, read as those of ASCII: `０９０－１２３４`, `٠٥٠`, `९३．१८४`, `taro＠example.jp`.
 
-Sign by sign, so that a place in the folded text is the same place in the text. Sources: the Unicode Character Database
+Sign by sign, so a place in the folded text is the same place in the text. Sources: the Unicode Character Database
 (decimal digits are the characters of category Nd with their numeric value; full-width and small forms with their
-compatibility mapping), as `unicodedata` has it. Between digits a few more signs are hyphens: Japanese writes the sign
+compatibility mapping), as in `unicodedata`. Between digits a few more signs are hyphens: Japanese writes the sign
 of a long vowel and the horizontal bar, keyboards give the minus sign and lines of a box.
 """
 

@@ -228,7 +228,7 @@ def _longest(data: bytes, groups: list[Group], kinds: frozenset[NumberKind]) -> 
 
 
 def _is_even(data: bytes, groups: list[Group]) -> bool:
-    """Whether single separators stand between the groups: a row of columns is no number."""
+    """Whether single separators stand between the groups: a row of columns is not a number."""
     return all(len(data[a.end : b.start].decode(errors="replace")) == 1 for a, b in pairwise(groups))
 
 

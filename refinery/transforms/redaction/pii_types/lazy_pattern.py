@@ -7,7 +7,7 @@ from typing import Any
 class LazyPattern:
     """A pattern of `re` or `re2`, which `make` compiles as soon as one of its methods is looked up.
 
-    From then on it has the compiled pattern's methods as its own, so that a call costs what it costs there. An error in
+    From then on it has the compiled pattern's methods as its own, so a call costs what it costs there. An error in
     the pattern is raised then, too: for constants, whose tests use them.
 
     >>> import re

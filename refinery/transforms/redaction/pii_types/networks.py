@@ -1,7 +1,7 @@
 """Addresses of networks and of their cards: IPv4, IPv6, MAC.
 
 Four numbers with dots between them are an address, a version, a section or an object identifier; what stands before
-them decides, and numbers below 32 are no address without a word that says so.
+them decides, and numbers below 32 are not addresses without a word that says so.
 
 Sources: IANA's special-purpose address registries (through `ipaddress`), RFC 4291 (notation of IPv6), IEEE 802
 (notation of MAC addresses, with hyphens; with colons and dots as systems print them). To redact only public IP

@@ -36,7 +36,7 @@ def is_north_american(digits: str) -> bool:
 def is_national(digits: bytes, scope: str = "general_desc") -> bool:
     """Whether digits behind the trunk prefix 0 are a number of some region that has this prefix.
 
-    scope: "mobile" for mobile numbers alone.
+    scope: "mobile" for only mobile numbers.
     """
     return bool(_plans(scope).Match(digits))
 

@@ -2,7 +2,7 @@
 
 A token is the first 60 bits of HMAC-SHA-256 (RFC 2104, FIPS 198-1) over the type and the value in its canonical form,
 in base 32. Who has no key cannot test guesses; who has it can, so it is as secret as the data. The key is never part of
-parameters: they name the variable or the file that has it, and its id, a HMAC of a constant, so that a run with another
+parameters: they name the variable or the file that has it, and its id, a HMAC of a constant, so a run with another
 key ends before its first document.
 """
 

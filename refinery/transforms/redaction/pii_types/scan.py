@@ -98,7 +98,7 @@ def before(data: bytes, start: int) -> bytes:
 
 
 def stands_alone(data: bytes, start: int, end: int) -> bool:
-    """Whether digits are no part of a word, a longer number, an amount of money or a URL."""
+    """Whether digits are not part of a word, a longer number, an amount of money or a URL."""
     left, right = data[max(0, start - 3) : start], data[end : end + 3]
     # Digits beside a space belong to a number that has spaces itself; a sign or a bracket begins another.
     spaced = b" " if b" " in data[start:end] else b""

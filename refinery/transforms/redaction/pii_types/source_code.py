@@ -44,7 +44,7 @@ NAME_SERVERS = frozenset(
 ONE_DIGIT_EACH = re.compile(rb"[0-9](?:\.[0-9]){3}")
 
 DRIVE = compile_bytes(rb"(?:^|[^\w./-])((?:/mnt|/cygdrive)?/[A-Za-z])$")  # /c/Users/…, /mnt/c/Users/…
-DRIVE_BYTES = 13  # longer than any match, so that ^ is the beginning of the text
+DRIVE_BYTES = 13  # longer than any match, so ^ is the beginning of the text
 
 
 def names_nobody(kind: str, data: bytes, start: int, end: int) -> bool:

@@ -122,7 +122,7 @@ def _span(match: re.Match[bytes]) -> tuple[int, int] | None:
 def _is_password(value: bytes, attached: bool = False) -> bool:
     """Whether an argument is a password: no variable, no placeholder, no word in capitals, no option.
 
-    attached: it stands directly behind its option (`-pswordfish`), so that even a word is one.
+    attached: it stands directly behind its option (`-pswordfish`), so even a word is one.
     """
     if value.lower() in NEVER or value.startswith((b"-", b"$", b"%", b"<", b"@")) or is_placeholder(value):
         return False

@@ -56,7 +56,7 @@ PROVIDERS = tuple(_PROVIDERS.split())
 """providers whose keys are hexadecimal or a UUID, which would otherwise be taken for an identifier. Source: gitleaks'
 rules that look for the provider's name before an assignment; softlayer, sl, ibm, cos, cloudant: detect-secrets"""
 NEVER = frozenset(_NEVER.split())
-"""values that are no password"""
+"""values that are not passwords"""
 
 _EXAMPLES = b"""
 password passwd pass pwd secret token user username test changeme changeit x xx xxx yyy port pw hostname host
@@ -132,7 +132,7 @@ CHANGES = (b"a0", b"0a", b"aA", b"0A", b"A0")
 
 
 def changes(value: bytes) -> int:
-    """How often lower case, capitals and digits give way to each other, but for a capital that begins a word."""
+    """How often lower case, capitals and digits give way to each other, except at a capital that begins a word."""
     kinds = value.translate(CLASSES)
     return sum(kinds.count(pair) for pair in CHANGES)
 

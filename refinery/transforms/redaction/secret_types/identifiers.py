@@ -72,7 +72,7 @@ def _words(value: bytes) -> tuple[list[str], int]:
 
 
 def is_in_code(data: bytes, name_end: int, operator: bytes, start: int, end: int) -> bool:
-    """Whether the line says that it is code, so that data[start:end] without quotes is a name.
+    """Whether the line says that it is code, so data[start:end] without quotes is a name.
 
     name_end: where the name ends that it is assigned to; operator: what stands between.
     """

@@ -1,6 +1,6 @@
 """Words for a password in the languages of the web, and what stands between such a word and the password.
 
-Twenty languages with the most speakers or pages and some more; as the login pages of large sites have them. Each is
+Twenty languages with the most speakers or pages and some more; as on the login pages of large sites. Each is
 written as it is in a sentence; patterns ignore case.
 """
 

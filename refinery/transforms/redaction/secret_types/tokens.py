@@ -101,7 +101,7 @@ def _beside(data: bytes, end: int, pattern: Any, name: str) -> Iterator[Found]:
 
 
 def _stands_alone(data: bytes, start: int, end: int) -> bool:
-    """Whether data[start:end] is no part of a longer word, or of base64."""
+    """Whether data[start:end] is not part of a longer word, or of base64."""
     before, after = data[start - 1] if start else 32, data[end] if end < len(data) else 32
     first, last = data[start], data[end - 1]
     if data.startswith((b"...", "…".encode()), end):  # abridged

@@ -1,7 +1,7 @@
 """The files of lookup/: which files of a corpus have rows of an address or an origin. Part of the corpus format.
 
 An entry is a 64-bit hash of an address or of an origin, and a file that has a row with it. There is one for each file
-and hash, however many rows the file has of it. Equal ranges of the hash go to the N files, sorted: a reader opens one,
+and hash, however many rows the file has of it. Equal ranges of the hash go to the N files, sorted. A reader opens one,
 reads its footer and one row group, and then the files that it names, whose rows it compares by value: hashes may
 collide, entries only say where to look. docs/format.md describes the format.
 """

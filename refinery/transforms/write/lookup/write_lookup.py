@@ -52,8 +52,8 @@ class _BatchEntries(BatchByFile):
         work_done("files", 1)
 
 
-def _publish(file: int, batches: Iterable[bytes], files: int, location: str) -> bytes:
-    return side_output_record(KIND, **_publish_tables(file, files, gather(batches), location))
+def _publish(file: int, batches: Iterable[bytes], files: int, location: str) -> Iterator[bytes]:
+    yield side_output_record(KIND, **_publish_tables(file, files, gather(batches), location))
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The columns of a shard's tokens as files, so that packing reads them in any order without holding a shard of them."""
+"""The columns of a shard's tokens as files, so packing reads them in any order without holding a shard of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack

@@ -39,7 +39,7 @@ def split_documents(
     """
     sizes = np.asarray(lengths, np.int64)
     if capacity < 2:
-        raise ValueError(f"capacity: {capacity} given, 2 or more is allowed: BOS and a token")
+        raise ValueError(f"capacity: {capacity} given, 2 or more is allowed, for BOS and a token")
     if len(sizes) and int(sizes.min()) < 1:
         raise ValueError(f"lengths: document {int(np.argmin(sizes))} has {sizes.min()} tokens, 1 or more is allowed")
     # Without borders: `capacity` tokens, then one less in each piece.

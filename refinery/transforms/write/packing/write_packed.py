@@ -70,7 +70,7 @@ def write_packed(
 ) -> Iterator[tuple[Path, dict[str, int]]]:
     """Each file in `folder` as it is finished, and its counts: rows, documents (with parts of cut ones) and tokens.
 
-    orders: uint64 [documents], ascending: the corpus' order. The caller may remove a file before it takes the next.
+    orders: uint64 [documents], ascending, the corpus' order. The caller may remove a file before it takes the next.
     Cost: the plan's, and that of Parquet; memory is `packed_memory` and 60 bytes a document.
     """
     plan = plan_rows(documents.lengths, orders, layout.length, documents.borders)

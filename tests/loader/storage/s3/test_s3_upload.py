@@ -197,7 +197,7 @@ def test_a_service_that_lets_writers_replace_objects(server: FakeS3, slow: float
     store = S3Store("s3://bucket/p", QUICK)
     for write in (lambda: store.create("x", SMALL), store.check_exclusive):
         with pytest.raises(
-            StorageError, match=r"s3://bucket/p: \d writers of one object .*ignores .*If-None-Match: \*"
+            StorageError, match=r"s3://bucket/p: \d writers all created one object; .*ignores .*If-None-Match: \*"
         ):
             write()
     assert not server.objects

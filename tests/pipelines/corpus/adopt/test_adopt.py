@@ -164,7 +164,7 @@ def test_sequences_are_joined(tmp_path: Path, tokenizer: Path) -> None:
 def test_copies(tmp_path: Path, tokenizer: Path) -> None:
     """Files elsewhere are refused, or copied when that is asked for."""
     pair = write_pair(tmp_path / "old/web", DOCUMENTS)
-    with pytest.raises(ValueError, match=r"web\.bin is not below --output .*, or --copy"):
+    with pytest.raises(ValueError, match=r"web\.bin is not below --output .*, or pass --copy"):
         adopted(tokenizer, pair)
     assert not (tmp_path / "data").exists()
     adopted(tokenizer, pair, copy=True, name="old-tokens")
@@ -284,7 +284,7 @@ def test_wrong_files(tmp_path: Path, tokenizer: Path, name: str) -> None:
         (["data/none"], {}, "no .bin and .idx there"),
         (["data/web.bin", "data/web.idx"], {}, "given twice"),
         (["https://host/web"], {}, "a web server given"),
-        (["data/web"], {"bos": "<nothing>"}, "which is no token"),
+        (["data/web"], {"bos": "<nothing>"}, "which is not a token"),
         (["data/alone.bin"], {}, r"alone\.idx: missing"),
         (["data/other.bin"], {}, "there is no such file"),
         (["data/web"], {"bos": None}, "--no-bos: given, but all 3 documents begin with BOS 256"),

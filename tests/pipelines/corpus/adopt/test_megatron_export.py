@@ -133,9 +133,9 @@ def other_tokens(table: pa.Table) -> pa.Table:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (without_last_pieces, "have sha256|not all there"),
-        (renamed, r"a piece from token 25 on found, one from 24 on expected: .* is not all there"),
-        (other_tokens, "they cannot be put together again"),
+        (without_last_pieces, "have sha256|is incomplete"),
+        (renamed, r"a piece from token 25 on found, one from 24 on expected: .* is incomplete"),
+        (other_tokens, "the documents cannot be put together again"),
         (lambda table: table.drop_columns(["document_starts"]), "column document_starts is missing"),
     ],
 )
@@ -172,7 +172,7 @@ def test_commands(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_edited_seed(own: Path, tmp_path: Path) -> None:
     """Another order is not that of the .bin: the digest says so."""
     edit_manifest(own, lambda payload: payload["recipe"]["shards"].update(seed=77))
-    with pytest.raises(FormatError, match="they cannot be put together again"):
+    with pytest.raises(FormatError, match="the documents cannot be put together again"):
         exported(own, tmp_path / "out")
 
 
@@ -230,7 +230,7 @@ def test_tokenizers(corpus: Path, tmp_path: Path, tokenizer: str, capsys: pytest
     (tmp_path / "in").mkdir()
     with pytest.raises(ValueError, match=r"manifest\.json is missing: --tokenizer FILE is needed"):
         exported(tmp_path / "in", tmp_path / "out")
-    with pytest.raises(ValueError, match=r"manifest\.json is there: it has a tokenizer of its own"):
+    with pytest.raises(ValueError, match=r"manifest\.json is there: it has its own tokenizer"):
         export_megatron(str(corpus), str(tmp_path / "out"), quiet, tokenizer)
     with pytest.raises(ValueError, match=r"no \.parquet files there"):
         export_megatron(str(tmp_path / "in"), str(tmp_path / "out"), quiet, tokenizer)

@@ -178,7 +178,7 @@ def test_inputs_in_another_place(corpus: Path, tmp_path: Path) -> None:
     file = tmp_path / "elsewhere" / Path(recorded[0]).name
     data = file.read_bytes()
     for change, said in (
-        (data[:-1] + bytes([data[-1] ^ 1]), "other bytes than those that the run read"),
+        (data[:-1] + bytes([data[-1] ^ 1]), "as long as the file that the run read, but with different bytes"),
         (data[:-1], "another file"),
         (None, "is not there; --inputs FOLDER"),
     ):

@@ -20,6 +20,7 @@ from refinery.loader.stream.node import PLATEAU, node_shards
 from refinery.pipelines.cli.command_line import build_parser
 from refinery.pipelines.corpus.export.distribution import shards_of_node
 from tests.corpus_factory import build_corpus
+from tests.docs.blocks import subject_text
 from tests.loader.range_server import RangeServer, range_server
 from tests.pipelines.corpus.export.exporting import export, files_of, read_pt
 from tests.pipelines.inputs import run
@@ -190,8 +191,8 @@ def test_the_pages_commands_are_commands() -> None:
     """Every `refinery …` line of the pages, with its flags, is understood by the command line."""
     lines = [
         line.split("  #")[0]
-        for page in ("volunteers.md", "export.md")
-        for _, body in FENCE.findall((ROOT / "docs" / page).read_text())
+        for subject in ("volunteers", "export")
+        for _, body in FENCE.findall(subject_text(subject))
         for line in body.splitlines()
         if line.startswith("refinery ")
     ]

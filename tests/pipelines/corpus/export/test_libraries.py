@@ -83,3 +83,24 @@ def test_torch_loads_the_shards(corpus: Path, tmp_path: Path, dtype: str) -> Non
         assert torch.equal(torch.load(tmp_path / "own.pt", weights_only=True), wanted)
     train = [torch.load(tmp_path / "out" / s["file"]["path"], weights_only=True) for s in made["shards"]]
     assert np.concatenate([tensor.numpy() for tensor in train]).size == 500
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_root_of_a_parquet_export_is_a_data_set(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands beside the rows begins with "_", which pyarrow skips; the folders are the splits of datasets."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    export(corpus, tmp_path / "out", "parquet", fields=("id", "text"))
+    beside = {path.name for path in (tmp_path / "out").iterdir() if path.is_file()}
+    assert beside == {"_manifest.json", "_run.json"}
+    wanted = {text_of(document) for split in ("train", "validation") for document in documents(corpus, split)}
+    assert set(pq.read_table(tmp_path / "out")["text"].to_pylist()) == wanted
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setitem(os.environ, "HF_HOME", str(tmp_path / "home"))
+    datasets = pytest.importorskip("datasets", reason="the extra [readers] is not installed")
+    loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    assert {split: len(rows) for split, rows in loaded.items()} == {
+        split: len(documents(corpus, split)) for split in ("train", "validation")
+    }

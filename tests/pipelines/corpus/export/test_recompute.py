@@ -115,7 +115,10 @@ def test_a_document_within_the_target_is_missed() -> None:
 
 
 def test_without_the_work_files_it_says_what_is_missing(corpora: Path, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="the parts of the phase clean are not there; the tokenizer of this corpus"):
+    with pytest.raises(
+        RuntimeError,
+        match="the parts of the phase clean are not there; they are needed because the tokenizer of this corpus",
+    ):
         export_elsewhere(corpora / "lossy", tmp_path)
     model = corpora / "lossy.model"
     good = model.read_bytes()

@@ -74,7 +74,7 @@ def test_every_document_with_its_text(corpus: Path, tmp_path: Path, format_: str
     assert set(files_of(tmp_path / "out")) == {
         *(entry["file"]["path"] for entry in manifest["shards"]),
         *(entry["path"] for entry in manifest["files"]),
-        "manifest.json",
+        "_manifest.json" if format_ == "parquet" else "manifest.json",
         "_run.json",
     }
 

@@ -19,9 +19,9 @@ from refinery.pipelines.corpus.checks.verify_export import verify_export
 from refinery.pipelines.corpus.export.checkpoint import CHECKPOINT, SplitPlan
 from refinery.pipelines.corpus.export.options import WORK
 from refinery.pipelines.corpus.export.place import Place
-from refinery.pipelines.corpus.export.regions import overlapping
+from refinery.pipelines.corpus.export.regions import cut_shards, overlapping
 from refinery.pipelines.corpus.export.status import export_status, text_lines
-from refinery.pipelines.corpus.export.token_export import TokenExport, cut_shards
+from refinery.pipelines.corpus.export.token_export import TokenExport
 from refinery.pipelines.run.errors import RefineError
 from tests.corpus_factory import SEED, build_corpus, edit_manifest, hash64
 from tests.pipelines.corpus.export.exporting import corpus_shards, export, files_of, read_pt

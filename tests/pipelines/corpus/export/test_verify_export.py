@@ -145,7 +145,7 @@ TOKEN_LIES: dict[str, tuple[Edit, str]] = {
     "a shard too short": (shorten, "49 tokens of int64 from byte 448 found, 50 of int64"),
     "no file of PyTorch": (
         lambda out, payload: (out / shard(payload)).write_bytes(b"PK"),
-        "no file of PyTorch with tokens",
+        "not a file of PyTorch with tokens",
     ),
     "a shard less": (lambda out, payload: payload["shards"].pop(1), "not numbered from 0"),
     "a moved document": (move_document, "document 0 is at 1, 0 expected"),
@@ -249,4 +249,4 @@ def test_status_in_json(corpus: Path, exported: Path, tmp_path: Path) -> None:
     assert told["sources"]["code"] == {"documents": 1, "tokens": 30, "bytes": 28}
     for place in (corpus, tmp_path):
         refused = run("status", place, check=False)
-        assert refused.returncode == 2 and "`refinery inspect` tells of" in refused.stderr
+        assert refused.returncode == 2 and "run `refinery inspect`" in refused.stderr

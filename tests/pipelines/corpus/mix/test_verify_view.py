@@ -112,8 +112,8 @@ def broken_seal(view: Path) -> None:
         (other_counts, "tokens in turn 1 found"),
         (a_bit, "sha256"),
         (no_selection, "selection.bin"),
-        (another_corpus, "another corpus, or another version"),
-        (outside, "another split or domain"),
+        (another_corpus, "this is another corpus or version"),
+        (outside, "from a split or domain that its own does not draw from"),
         (broken_seal, "damaged or edited"),
     ],
 )
@@ -143,7 +143,7 @@ def test_commands(view: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
         assert "a view, which has no tokens or documents of its own" in capsys.readouterr().err
     (view.parent / "a").rename(view.parent / "moved")
     assert execute(["inspect", str(view)]) is ExitCode.FAILED
-    assert "put the corpus back" in capsys.readouterr().out
+    assert "restore the corpus" in capsys.readouterr().out
     assert execute(["verify", str(view)]) is ExitCode.FAILED
 
 

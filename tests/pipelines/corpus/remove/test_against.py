@@ -110,7 +110,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     "a longer document": (listing(lambda row: row.update(token_count=row["token_count"] + 1)), r"were there$"),
     "another row": (
         listing(lambda row: row.update(row=row["row"] + 1)),
-        r"have other lengths than before$|another document",
+        r"do not have their former lengths$|is not the document",
     ),
     "another id": (
         listing(lambda row: row.update(id=bytes(16))),
@@ -121,8 +121,8 @@ LIES: dict[str, tuple[Lie, str]] = {
         ": a place that no document can have$",
     ),
     "not its place": (listing(lambda row: row.update(token_offset=10**6)), ": .* cannot have had$"),
-    "no such shard": (listing(lambda row: row.update(index=99)), "/99 is listed, and there is no such shard$"),
-    "another file": (other_file, r"\.bin: nothing went or came, and yet it is another file$"),
+    "no such shard": (listing(lambda row: row.update(index=99)), "/99 is listed, but there is no such shard$"),
+    "another file": (other_file, r"\.bin: no document was removed or reinstated, but the file differs$"),
     "no list": (without_list, "^.*: not in the manifest, which names it among its takedowns$"),
     "a list cut off": (lambda new, old: (new / REMOVED).write_bytes(b"PAR1"), r": size 4 found, \d+ expected; crc32c "),
     "no listings before": (lambda new, old: shutil.rmtree(old / "manifests"), ": missing, "),

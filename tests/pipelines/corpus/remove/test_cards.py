@@ -1,5 +1,6 @@
 """Cards and reports after a takedown: whole, and true of what is left."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,15 @@ def test_a_takedown_is_a_step_of_our_own(versions: list[Path]) -> None:
     assert "there is no statistics.json" not in after
     assert "web0.example" in before and "web0.example" not in after and "books0.example" in after
     assert "web0.example" not in card(versions[1], "eu-summary")
+
+
+def test_examples_of_dropped_documents_do_not_outlive_a_takedown(versions: list[Path]) -> None:
+    """dropped.json may name what went, so the new version has none, and the proof says so."""
+    before, after = (PublishedCorpus(str(prefix)) for prefix in versions)
+    assert before.lists("dropped.json") and not after.lists("dropped.json")
+    assert not (versions[1] / "dropped.json").exists()
+    proof = json.loads((versions[1] / "takedowns" / "00001" / "removal.json").read_bytes())
+    assert "dropped.json" in proof["left_out"]
 
 
 def test_hosts_are_counted_again(versions: list[Path]) -> None:

@@ -134,4 +134,4 @@ def test_another_request_is_refused(taken: Place, asked: Path, forks: ForkServer
     assert refused.code == 1 and "thesis.txt" in refused.err
     for place in (taken.prefix, taken.prefix / "new", taken.prefix.parent):
         refused = forks.run(*command(taken.prefix, asked, place))
-        assert refused.code == 1 and "prefix of its own" in refused.err, place
+        assert refused.code == 1 and "needs its own prefix" in refused.err, place

@@ -103,6 +103,6 @@ def test_rows_in_another_order_are_an_error(tmp_path: Path) -> None:
     write_removals(tmp_path / entry.path, [pa.Table.from_pylist(rows, schema=REMOVALS_SCHEMA)])
     old, new = open_store(str(tmp_path)), open_store(str(tmp_path / "new"))
     manifest: Any = SimpleNamespace(removals=[entry])
-    with pytest.raises(FormatError, match=r"removals: rows are not in the order .* `refinery verify` says more"):
+    with pytest.raises(FormatError, match=r"removals: rows are not in the order .* run `refinery verify` for details"):
         files.rewrite_removals(old, new, manifest, [key_of(rows[0])], [])
     assert not list((tmp_path / "new").rglob("*.parquet"))

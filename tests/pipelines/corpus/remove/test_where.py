@@ -44,9 +44,9 @@ def test_rules(rule: str, found: list[bool]) -> None:
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ("edux < 0.1", "--where: at character 1: edux is no column"),
+        ("edux < 0.1", "--where: at character 1: edux is not a column"),
         ("edu", "--where: at character 1: a value given, a condition is needed"),
-        ("token_offset > 5", "token_offset is no column"),  # a place in a file, which takedowns move
+        ("token_offset > 5", "token_offset is not a column"),  # a place in a file, which takedowns move
         ("edu < 0.1 and __import__('os')", "--where: at character"),
         ("edu < 0.1\x1b[2J", r"--where: at character 10: \x1b is not understood here"),
         ("(" * 11_000, "characters given"),
@@ -92,4 +92,4 @@ def test_columns_that_removals_have_go_from_there_too(taken: Place, tmp_path: Pa
 
 def test_a_rule_of_another_corpus(taken: Place) -> None:
     done = run("remove", taken.prefix, "--where", "edu < 0.1", "--dry-run", check=False)
-    assert done.returncode == 2 and "--where: at character 1: edu is no column" in done.stderr
+    assert done.returncode == 2 and "--where: at character 1: edu is not a column" in done.stderr

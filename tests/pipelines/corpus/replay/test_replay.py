@@ -100,9 +100,9 @@ def test_what_has_become_of_the_input(recipe: Recipe, tmp_path: Path) -> None:
     assert replayer.replay(at).is_kept and not replayer.replay(at).last.readings
     data = (tmp_path / "a.jsonl").read_bytes()
     for change, message in [
-        (lambda path: path.write_bytes(data.swapcase()), "other bytes, of the same number"),
+        (lambda path: path.write_bytes(data.swapcase()), "its size is the same, its bytes differ"),
         (lambda path: path.write_bytes(data + b"\n"), f"has changed: {len(data) + 1} bytes, {len(data)} when"),
-        (lambda path: path.unlink(), "is not there any more"),
+        (lambda path: path.unlink(), "no longer exists"),
     ]:
         change(tmp_path / "a.jsonl")
         with pytest.raises(NoReplay, match=message):

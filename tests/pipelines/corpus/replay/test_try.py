@@ -55,7 +55,7 @@ def test_a_record_of_the_sources_is_read_again(recipe: Path, small: Path, tmp_pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--origin", "nowhere.jsonl@3"], "refinery: 'nowhere.jsonl' is no input file of the recipe"),
+        (["--origin", "nowhere.jsonl@3"], "refinery: 'nowhere.jsonl' is not an input file of the recipe"),
         (["--url", "https://nowhere.example/"], "refinery: https://nowhere.example/: not found in 2 tasks"),
         (["--url", "x", "--html"], "refinery: --html and --address belong to --text FILE"),
         (["--text", "x", "--url-from", "y"], "refinery: --url-from belongs to --url"),
@@ -71,7 +71,7 @@ def test_a_record_that_no_reader_gives(recipe: Path, small: Path) -> None:
     offset = (small / "a.jsonl").read_bytes().index(b'{"text": "broken')
     done = run("try", recipe, "--origin", f"{small / 'a.jsonl'}@{offset}", check=False)
     assert done.returncode == 2
-    assert "the reader gives no document of it: " in done.stderr
+    assert "the reader makes no document of it: " in done.stderr
 
 
 def test_more_than_the_limit(recipe: Path, tmp_path: Path) -> None:

@@ -116,7 +116,8 @@ def test_words_for_what_is_not_listed(corpus: Path, tmp_path: Path, capsys: pyte
     edit_manifest(root, lambda m: m["recipe"].update(rejects={"rate": 0.0}))
     assert execute(["sample", str(root), "--stage", "language"]) == 1
     assert (
-        "2 documents were dropped for that, none is listed in rejects/: rejects.rate is 0.0" in capsys.readouterr().err
+        "2 documents were dropped for this reason, but none is listed in rejects/: rejects.rate is 0.0"
+        in capsys.readouterr().err
     )
 
 
@@ -127,7 +128,7 @@ def test_words_for_what_is_not_listed(corpus: Path, tmp_path: Path, capsys: pyte
         (["-n", "10001"], "1 to 10,000 is allowed"),
         (
             ["--stage", "\x1b[2J"],
-            r"'\x1b[2J': no stage dropped a document for that; the most were dropped by: lang",
+            r"'\x1b[2J': no stage dropped a document for this reason; most were dropped by: lang",
         ),
         (["--reason", "no"], "'no': no stage dropped"),
         (["--stage", "language", "--reason", "hard-word"], "'language hard-word': no stage dropped"),

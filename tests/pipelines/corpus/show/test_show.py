@@ -83,7 +83,9 @@ def test_a_page_that_was_dropped(corpus: Path, capsys: pytest.CaptureFixture[str
     said = shown(capsys, corpus, "--url", short["url"])
     assert short["excerpt"].splitlines()[0] in said.splitlines() and "- gopher.min_words" in said
     empty = next(row for row in rows if row["stage"] == "extract")
-    assert "there is no text to show: it was lost before it was one" in shown(capsys, corpus, "--url", empty["url"])
+    assert "there is no text to show: the record was dropped before extraction" in shown(
+        capsys, corpus, "--url", empty["url"]
+    )
 
 
 def test_an_origin_that_nothing_lists(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ def test_the_whole_text_of_documents_of_a_run(corpus: Path, capsys: pytest.Captu
     assert (answer["answer"], answer["id"]) == ("kept", plain[0]["id"])
     assert execute(["trace", str(corpus), "--text", plain[0]["text"] + " more"]) == 1
     said = capsys.readouterr().out
-    assert "- no document has exactly this text" in said and "--search-texts reads the documents" in said
+    assert "- no document has exactly this text" in said and "--search-texts searches the documents" in said
 
 
 def test_a_part_of_a_text_in_decoded_shards(hand_made: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_part_of_a_text_in_decoded_shards(hand_made: Path) -> None:
 def test_the_bound(hand_made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first file is always searched; what is left is said."""
     found = search_texts(str(hand_made), "", "x", 1, lambda line: None)
-    assert 0 < found.done < found.size and "a larger --search-texts reads on" in found.line
+    assert 0 < found.done < found.size and "a larger --search-texts reads more" in found.line
     monkeypatch.setattr(module, "MOST_FOUND", 2)
     assert search_texts(str(hand_made), "", "e", 1e9, lambda line: None).line.endswith("the first 2 are shown")
 
@@ -74,7 +74,7 @@ def test_a_part_of_a_text_in_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--text", " \u200b\n", "--search-texts", "1G"], "nothing is left of it once it is cleaned"),
+        (["--text", " \u200b\n", "--search-texts", "1G"], "empty after cleaning"),
         (["--text", "x", "--search-texts", "lots"], "--search-texts: 'lots' given"),
         (["--text", "x", "--search-texts", "-1"], "expected"),
         (["--url", "x", "--search-texts", "1G"], "--search-texts belongs to --text"),

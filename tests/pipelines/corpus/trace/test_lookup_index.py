@@ -109,7 +109,7 @@ def test_answers_are_those_without_an_index_and_nothing_is_opened_for_an_unknown
     assert verify(str(older)).failures == []
     without = trace(str(older), queries, say=told.append)
     assert without.answers == with_index.answers
-    assert told == ["this corpus has no lookup index: addresses and origins are looked for in every file"]
+    assert told == ["this corpus has no lookup index: addresses and origins are searched in every file"]
 
 
 def without_index(payload: dict[str, Any]) -> None:
@@ -166,7 +166,10 @@ FIRST = r"lookup/part-00000-of-\d{5}.parquet: "
         ),
         (change(0, lambda rows: rows[::-1]), FIRST + r"\d+ entries out of order, or repeated; the first: row 1"),
         (change(0, lambda rows: [rows[0], *rows]), FIRST + "1 entries out of order, or repeated; the first: row 1"),
-        (change(0, lambda rows: [*rows, {**rows[-1], "hash": 2**64 - 1}]), FIRST + "1 entries of another file's range"),
+        (
+            change(0, lambda rows: [*rows, {**rows[-1], "hash": 2**64 - 1}]),
+            FIRST + "1 entries that belong to the range of another file",
+        ),
         (change(0, lambda rows: replace_place(rows, 10**6)), FIRST + "1 entries that name no file of the corpus"),
         (change(0, lambda rows: [{**row, "place": "train/\x1b"} for row in rows]), FIRST + r"\d+ entries that name no"),
         (lose_file, r"lookup/: \[.*\] found, files 0 to \d+ of \d+ expected"),

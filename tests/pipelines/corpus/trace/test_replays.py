@@ -87,7 +87,7 @@ def test_a_page_that_nothing_lists(corpus: Path, unlisted: Path, capsys: pytest.
     row = row_of(corpus, "language")
     assert execute(["trace", str(unlisted), "--url", row["url"]]) == 1
     said = capsys.readouterr().out
-    assert "rejects.rate is 0;" in said and "--search-inputs reads the run's inputs" in said
+    assert "rejects.rate is 0;" in said and "--search-inputs searches the run's inputs" in said
     assert execute(["trace", str(unlisted), "--origin", row["origin"]]) == 0
     first = capsys.readouterr().out
     assert f"dropped by language when it is judged again: {row['reason']}: " in first and row["url"] in first
@@ -115,7 +115,7 @@ def test_an_input_that_is_gone(corpus: Path, unlisted: Path, tmp_path: Path) -> 
     found = trace(str(root), [Query("url", row["url"]), Query("origin", row["origin"])])
     searched = replay_answers(found, str(root), "", True, told.append)
     assert [type(answer) for _, answer in searched.answers] == [Missing, Missing]
-    assert sum("is not there any more" in line for line in told) == 4
+    assert sum("no longer exists" in line for line in told) == 4
     assert sum("has changed" in line for line in told) == 1
     rejected = trace(str(corpus), [Query("url", row["url"])])
     again = replay_answers(rejected, str(root), "", False, told.append)

@@ -248,7 +248,7 @@ def test_missing(corpus: Path, query: dict[str, str], text: list[str]) -> None:
     found = ask(corpus, **query)
     assert [type(answer) for _, answer in found.answers] == [Missing] and not found.complete
     output = "\n".join(text_lines(found))
-    for part in (*text, "work/ is not there", "source crawl: 1 files", "in/a"):
+    for part in (*text, "work/ is missing", "source crawl: 1 files", "in/a"):
         assert part in output
     assert ("dead letters" in output) is ("url" in query)
 
@@ -263,7 +263,7 @@ def test_missing_with_every_dropped_page_listed(corpus: Path) -> None:
     edit_manifest(corpus, lambda m: m["recipe"].update(rejects={"rate": 1.0}))
     add_work(corpus, [LOST], [False])
     output = "\n".join(text_lines(ask(corpus, url="https://nowhere/")))
-    assert "rejects.rate" not in output and "work/ is not there" not in output
+    assert "rejects.rate" not in output and "work/ is missing" not in output
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])

@@ -191,7 +191,7 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "removed twice": (set_field("b", "id", made_id("d")), "1 ids are removed twice in favour of others"),
     "unsorted": (reordered(1, 0, 2, 3, 4, 5, 6, 7, 8, 9), "1 rows out of order; the first: row 1 of all"),
     "unsorted within an id": (unsorted_url, "1 rows out of order; the first: row"),
-    "in the wrong file": (in_the_wrong_file, "1 rows of another file's range of ids"),
+    "in the wrong file": (in_the_wrong_file, "1 rows that belong to the id range of another file"),
     "a file left out": (without_a_file, r"removals/: \[.*00000-of-00003.*\] found, files 0 to 1 of 2 expected"),
     "rows of the manifest": (manifest_rows(11), f"{FILE}: 10 rows found, 11 expected from the manifest"),
     "columns": (without_column, f"{FILE}: its columns are not those of the format: .* found, .*'scope.* expected"),

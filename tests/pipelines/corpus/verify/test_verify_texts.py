@@ -67,7 +67,7 @@ def texts_of(name: str, *texts: str) -> Lie:
         (edit_provenance(WEB0, set_column("meta", ["{}"] * 3)), f"{WEB0}.bin: document 2: its text has the id"),
         (
             edit_provenance(WEB0, set_column("meta", ['{"text_id": "00"}', '{"text_id": 7}', '{"text_id": "0x"}'])),
-            f"{WEB0}.provenance.parquet: 3 rows whose text_id is no id; the first: row 0",
+            f"{WEB0}.provenance.parquet: 3 rows whose text_id is not an id; the first: row 0",
         ),
     ],
     ids=["text-replaced", "note-replaced", "notes-gone", "no-ids"],

@@ -85,6 +85,37 @@ def test_the_meter_turns_green_at_the_target(open_page: Any) -> None:
     assert page.get_attribute("#meter", "class") == "meter good"
 
 
+def test_a_target_that_is_met_by_construction_is_not_called_met(open_page: Any) -> None:
+    page = open_page(plan_page(scenario({"tokens": 1e12})))
+    assert page.get_attribute("#meter", "class") == "meter open"
+    assert "were computed from the target" in page.inner_text("#verdict")
+    assert page.inner_text("#out-target_share") == "–"
+    page.fill("#kept-extract", "0.4")
+    assert page.get_attribute("#meter", "class") == "meter bad"
+    assert page.inner_text("#out-target_share") == "80 %"
+
+
+def test_the_charts_follow_the_fields(open_page: Any) -> None:
+    page = open_page(plan_page(scenario({})))
+
+    def bar(name: str) -> float:
+        return float(page.eval_on_selector(f"#bar-{name}", "e => e.value"))
+
+    assert bar("raw") == 1 and bar("extract") == 0.5 and bar("language") == 0.2
+    assert page.inner_text("#text-language") == "1.2 PB" and page.is_hidden("#bar-toxicity")
+    page.fill("#kept-extract", "0.25")
+    assert bar("language") == 0.1 and page.inner_text("#text-language") == "600 TB"
+    assert bar("work_cost") == 1 and bar("storage_cost") < 1
+
+
+def test_no_field_cuts_its_number(open_page: Any) -> None:
+    plan = Scenario(scenario({}).inputs, dict.fromkeys(scenario({}).retentions, 0.98765))
+    for width in (390, 1280):
+        page = open_page(plan_page(plan), viewport={"width": width, "height": 800})
+        cut = "all => all.filter(e => e.scrollWidth > e.clientWidth && e.checkVisibility()).map(e => e.id)"
+        assert page.eval_on_selector_all("input[type=number], input[type=text]", cut) == []
+
+
 def test_a_field_that_holds_no_number_says_so(open_page: Any) -> None:
     page = open_page(plan_page(scenario({})))
     for text in ("", "-3", "0", "1e99", "many", "<b>"):

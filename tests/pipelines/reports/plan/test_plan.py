@@ -53,7 +53,10 @@ def test_a_run_and_its_page(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--tokens", "-3"], "refinery: --tokens: '-3' given, a number such as 14.8T, 6PB, 1.5e12 or 64 is expected\n"),
+        (
+            ["--tokens", "-3"],
+            "refinery: --tokens: '-3' given, a number such as 64, 10k, 100B (billion) or",
+        ),
         (["--pass-days", "0"], "refinery: --pass-days: 0 given, a number above 0 and up to 1e+30 is allowed\n"),
         (["--retention", "extract=0"], "refinery: --retention extract: '0' given, a share above 0 and up to 1 is "),
         (["--retention", "extract"], "refinery: --retention: 'extract' given, STAGE=SHARE is expected"),

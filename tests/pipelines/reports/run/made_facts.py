@@ -7,6 +7,7 @@ from typing import Any
 from refinery.loader.format.indexed import DTYPE_CODES, dtype_for
 from refinery.loader.format.manifest import Manifest, ShardEntry, StageEntry, TokenFacts, TokenizerEntry
 from refinery.loader.format.written import OF_TOKENS
+from refinery.pipelines.published.dropped import DroppedFile
 from refinery.pipelines.published.statistics.published import Statistics
 from refinery.pipelines.reports.run.facts import Facts, lane_stages, stage_counts
 from refinery.pipelines.reports.run.samples import KeptText, Reject, Rejects
@@ -153,6 +154,28 @@ def made_statistics(points: Sequence[Mapping[str, Any]] = (), p_value: float = 0
     return Statistics.model_validate(data, strict=False)
 
 
+def made_dropped(stage: str = "toxicity", reason: str = "toxic-density", word: str = "en") -> DroppedFile:
+    """dropped.json with one reason, one category and one score, 30 documents each."""
+    measured = [{"name": word, "value": 1.5, "limit": 1.0}, {"name": "language", "value": word, "limit": None}]
+    document = {
+        "hash": "0" * 16,
+        "source": word,
+        "url": word,
+        "origin": f"{word}@1",
+        "size": 9,
+        "found": word,
+        "values": measured,
+    }
+    values = [{"value": word, "documents": 30, "bytes": 900}]
+    data = {
+        "phases": ["clean", "shards"],
+        "reasons": [{"stage": stage, "reason": reason, "documents": [document]}],
+        "categories": [{"stage": stage, "name": "language", "values": values, "other": None}],
+        "scores": [{"stage": stage, "name": word, "limits": [1.0], "bins": [(1.0, 1.0625, 10), (2.0, 2.125, 20)]}],
+    }
+    return DroppedFile.model_validate(data, strict=False)
+
+
 def hostile_facts() -> Facts:
     """Everything that comes from outside says the worst."""
     funnel = (
@@ -175,4 +198,5 @@ def hostile_facts() -> Facts:
         dead={key: [HOSTILE]},
         kept=[KeptText(HOSTILE, HOSTILE, 5, 2, HOSTILE, {HOSTILE: HOSTILE})],
         missing=[HOSTILE],
+        dropped=made_dropped(HOSTILE[:90], HOSTILE[:90], hostile),
     )

@@ -143,9 +143,18 @@ REFUSED = [
     ("--flexrs_goal=COST_OPTIMIZED --resource_hint=min_ram=9GB", "--flexrs_goal: COST_OPTIMIZED cannot be combined"),
     ("--setup_file=/elsewhere/setup.py", "--setup_file: '/elsewhere/setup.py' given, refinery's own"),
     (SETUP, "--setup_file: --sdk_container_image given, too"),
-    ("--dataflow_job_file=/tmp/job.json", "--dataflow_job_file: '/tmp/job.json' given, a path of this machine"),
-    ("--sdk_location=~/beam.tar.gz", "--sdk_location: '~/beam.tar.gz' given, a path of this machine"),
-    ("--sdk_location=pipelines/lanes/web.py", "--sdk_location: 'pipelines/lanes/web.py' given, a path of this machine"),
+    (
+        "--dataflow_job_file=/tmp/job.json",
+        "--dataflow_job_file: '/tmp/job.json' given, but workers cannot read a path of this machine",
+    ),
+    (
+        "--sdk_location=~/beam.tar.gz",
+        "--sdk_location: '~/beam.tar.gz' given, but workers cannot read a path of this machine",
+    ),
+    (
+        "--sdk_location=pipelines/lanes/web.py",
+        "--sdk_location: 'pipelines/lanes/web.py' given, but workers cannot read a path of this machine",
+    ),
 ]
 
 
@@ -238,7 +247,7 @@ LOCAL = [
 
 @pytest.mark.parametrize(("sections", "message"), LOCAL)
 def test_files_that_workers_cannot_see_are_refused_by_their_key(sections: dict[str, Any], message: str) -> None:
-    with pytest.raises(RecipeError, match=f"^{message}, which workers on Dataflow cannot see: copy it"):
+    with pytest.raises(RecipeError, match=f"^{message}, which workers on Dataflow cannot see; copy it"):
         check_reach(demo_recipe(**sections))
 
 

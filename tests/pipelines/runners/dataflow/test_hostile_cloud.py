@@ -80,7 +80,9 @@ def test_what_only_looks_so_is_taken(flag: str) -> None:
 
 
 def test_only_the_pickler_that_hides_paths_is_taken() -> None:
-    with pytest.raises(ValueError, match=r"^--pickle_library: others than Beam's default store paths of this machine"):
+    with pytest.raises(
+        ValueError, match=r"^--pickle_library: any value except Beam's default stores paths of this machine"
+    ):
         fill_in([*NEEDED, "--pickle_library=dill"], output=OUTPUT, work=WORK, environment={})
 
 

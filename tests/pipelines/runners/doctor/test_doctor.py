@@ -237,7 +237,7 @@ def test_credentials_are_told_by_kind_alone(
     ((state, text),) = found["Google credentials"]
     assert (code, state) == (1, "problem") and "DefaultCredentialsError" in text and "gcloud auth" in text
     file.write_text(HIDDEN)
-    assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS is no file of credentials"
+    assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS is not a file of credentials"
     file.unlink()
     assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS names a file that is not there"
     login = type("Credentials", (), {"__module__": "google.oauth2.service_account"})
@@ -282,11 +282,11 @@ def test_without_a_network_one_bucket_is_asked(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv(google_cloud.EMULATOR, "http://127.0.0.1:9")
     monkeypatch.setattr(google_cloud, "REQUEST", google_cloud.FetchParams(deadline=0.2, first_delay=0.05))
     first, second = google_cloud.reach(["gs://a", "gs://b"])
-    assert "is there a network" in first.text and "not asked, since gs://a gave no answer" in second.text
+    assert "check the network" in first.text and "not asked, since gs://a gave no answer" in second.text
     monkeypatch.setattr(google_cloud, "SECONDS", 0.05)
     monkeypatch.setattr(GcsStore, "check", lambda _: time.sleep(0.5))
     first, second = google_cloud.reach(["gs://a", "gs://b"])
-    assert first.text.startswith("no answer within 0.05 seconds: is there a network")
+    assert first.text.startswith("no answer within 0.05 seconds: check the network")
     monkeypatch.delenv(google_cloud.EMULATOR)
     monkeypatch.setattr(google.auth, "default", lambda: time.sleep(0.5))
     assert "no answer within 0.05 seconds" in google_cloud.credentials().text
@@ -333,4 +333,4 @@ def test_modules_of_ones_own(tmp_path: Path, small: Path, capsys: pytest.Capture
     flags = ("--output", "gs://corpus/web", "--runner", "DataflowRunner", *NEEDED)
     _, found = doctor(capsys, recipe, *flags)
     ((state, text),) = found["Dataflow, stages"]
-    assert state == "warning" and text.startswith("modules of your own, too_many_digits.py, must be in europe-west4-")
+    assert state == "warning" and text.startswith("your own modules, too_many_digits.py, must also be in europe-west4-")

@@ -76,9 +76,12 @@ def test_a_drop_has_the_values_that_the_rule_names() -> None:
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ({"rule": "edux > 0.3"}, "rule: at character 1: edux is no column, did you mean edu?"),
+        ({"rule": "edux > 0.3"}, "rule: at character 1: edux is not a column, did you mean edu?"),
         ({"rule": "edu > 0.3 and"}, "rule: at character 14: the rule ends here"),
-        ({"rule": "edu > t", "thresholds": {"edu": {"file": "x.csv"}}}, "rule: the name 'edu' given to something else"),
+        (
+            {"rule": "edu > t", "thresholds": {"edu": {"file": "x.csv"}}},
+            "rule: the name 'edu' is already the name of a column",
+        ),
         (
             {"rule": "lot", "draws": {"lot": {"score": "pii"}}},
             r"draws.lot.score: 'pii' given, a column",

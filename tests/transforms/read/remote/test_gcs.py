@@ -109,7 +109,7 @@ def test_a_list_names_objects(gcs: FakeGcs) -> None:
 
 def test_a_listing_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refinery.transforms.read.remote.globs.MOST_LISTED", 3)
-    with pytest.raises(ValueError, match="more than 3 names are listed: name a folder with fewer"):
+    with pytest.raises(ValueError, match="more than 3 names are listed; name a folder with fewer"):
         plan("gs://bucket/d/e/**")
 
 

@@ -108,7 +108,7 @@ def test_what_an_address_means(address: str, config: str, split: str, found: lis
 def test_a_card_without_files_leaves_names(hub: FakeHub, files: dict[str, bytes], split: str, found: list[str]) -> None:
     hub.put("org/bare", commit(2), files | {"README.md": b"no front matter"})
     assert names("hf://datasets/org/bare", "", split) == found
-    with pytest.raises(ValueError, match=r"names no configurations: give the files, .*@refs/convert/parquet/en/"):
+    with pytest.raises(ValueError, match=r"names no configurations; give the files, .*@refs/convert/parquet/en/"):
         names("hf://datasets/org/bare", "en")
 
 
@@ -131,7 +131,7 @@ def test_other_addresses_are_refused(text: str) -> None:
 
 def test_mistakes_say_what_to_do(hub: FakeHub) -> None:
     for address, config, split, message in [
-        ("org/none", "", "train", "no data set org/none is there, or it is private: check the name, or set HF_TOKEN"),
+        ("org/none", "", "train", "no data set org/none exists, or it is private; check the name, or set HF_TOKEN"),
         ("org/set@v9", "", "train", "org/set has no such revision"),
         ("org/set", "large", "train", "config: 'large' given, org/set has default, small, folder"),
         (
@@ -148,7 +148,7 @@ def test_mistakes_say_what_to_do(hub: FakeHub) -> None:
             plan_sources([SourceParams(name="a", paths=(f"hf://datasets/{address}",), config=config, split=split)])
         assert "\n" not in str(caught.value)
     hub.token = "hf_given"  # noqa: S105
-    with pytest.raises(ValueError, match="is gated: ask for access on its page, then set HF_TOKEN"):
+    with pytest.raises(ValueError, match="is gated; ask for access on its page, then set HF_TOKEN"):
         list_hub("hf://datasets/org/set")
 
 
@@ -164,7 +164,7 @@ ENTRIES: dict[str, tuple[object, str]] = {
     "a size below nothing": ({**ENTRY, "size": -5}, "says that it has -5 bytes"),
     "a size beyond all": ({**ENTRY, "size": 1 << 70}, "says that it has 1180591620717411303424 bytes"),
     "no entry": (17, "gives an answer that cannot be read"),
-    "too many": ({**ENTRY, "path": "y.jsonl"}, "more than 3 names are listed: name a folder with fewer"),
+    "too many": ({**ENTRY, "path": "y.jsonl"}, "more than 3 names are listed; name a folder with fewer"),
 }
 
 

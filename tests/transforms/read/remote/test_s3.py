@@ -65,7 +65,7 @@ def test_every_key_is_a_path(bucket: FakeS3, key: str) -> None:
 
 def test_a_listing_without_end_is_refused(bucket: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refinery.transforms.read.remote.globs.MOST_LISTED", 3)
-    with pytest.raises(ValueError, match="more than 3 names are listed: name a folder with fewer"):
+    with pytest.raises(ValueError, match="more than 3 names are listed; name a folder with fewer"):
         plan("s3://bucket/d/e/**")
 
 

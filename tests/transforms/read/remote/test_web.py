@@ -80,7 +80,7 @@ def test_the_choice_of_files_does_not_depend_on_their_order() -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("/crawl/*.jsonl", "web servers cannot be listed: name every file, or a list of files in `path_lists`"),
+        ("/crawl/*.jsonl", "web servers cannot be listed; name every file, or a list of files in `path_lists`"),
         ("/crawl/", "https://host/path/to/file without query is allowed"),
         ("/crawl/1.jsonl#x", "without query is allowed"),
         ("/none.jsonl", "none.jsonl is not there"),

@@ -89,8 +89,8 @@ def write_mds(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], 
         offsets = start + np.cumsum([0, *sizes], dtype=np.int64)
         if offsets[-1] > MOST_BYTES:
             raise ValueError(
-                f"mds: {offsets[-1]} bytes in one shard, {MOST_BYTES} at most can be; refine the corpus with smaller "
-                "`shards.target_bytes`, or export fewer --fields"
+                f"mds: {offsets[-1]} bytes in one shard, {MOST_BYTES} at most are possible; refine the corpus with "
+                "smaller `shards.target_bytes`, or export fewer --fields"
             )
         out.write(np.uint32(len(sizes)).tobytes() + offsets.astype("<u4").tobytes() + config)
         body.seek(0)

@@ -61,6 +61,7 @@ PARQUET = ExportFormat(
     write=write_parquet,
     read=read_parquet,
     libraries=("pyarrow",),
+    hidden=True,
 )
 HUGGINGFACE = ExportFormat(
     name="huggingface",

@@ -64,18 +64,24 @@ def named_values(stage: AnyStage, params: Params, name: str) -> dict[tuple[str, 
     return {path: _value(params, path) for reason in named for path in _places(params, reason.name, reason.meaning)}
 
 
-def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Iterator[Reading]:
-    """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule."""
-    for rule in rules_of(stage, params):
-        try:
-            yield _read(rule, _alone(stage, params, rule), judge)
-        except Exception:  # noqa: BLE001 - a stage may refuse a threshold that its field allows
-            yield Reading(rule, None, False)
+def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any], reason: str = "") -> Iterator[Reading]:
+    """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule.
+    reason: only the rules of this reason."""
+    rules = rules_of(stage, params)
+    return (read_rule(rule, stage, params, judge) for rule in rules if not reason or rule.reason == reason)
+
+
+def read_rule(rule: Rule, stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Reading:
+    """What one of them measured."""
+    try:
+        return _read(rule, _alone(stage, params, rule), judge)
+    except Exception:  # noqa: BLE001 - a stage may refuse a threshold that its field allows
+        return Reading(rule, None, False)
 
 
 def _read(rule: Rule, params: Params, judge: Callable[[Any], Any]) -> Reading:
     def drops(threshold: float) -> bool:
-        return answer_of(judge(_with(params, rule.path, threshold))).reason == rule.reason
+        return answer_of(judge(with_value(params, rule.path, threshold))).reason == rule.reason
 
     whole = isinstance(rule.threshold, int)
     low, high = threshold_range(_holder(params, rule.path).model_fields[rule.path[-1]], rule.threshold)
@@ -124,9 +130,9 @@ def _alone(stage: AnyStage, params: Params, rule: Rule) -> Params:
             if path != rule.path:
                 field = _holder(params, path).model_fields[path[-1]]
                 if is_optional(field.annotation):
-                    alone = _with(alone, path, None)
+                    alone = with_value(alone, path, None)
                 elif field.annotation is bool and path[-1].startswith("drop_"):
-                    alone = _with(alone, path, False)
+                    alone = with_value(alone, path, False)
     return alone
 
 
@@ -151,11 +157,11 @@ def _value(params: Params, path: tuple[str, ...]) -> Any:
     return params
 
 
-def _with(params: Params, path: tuple[str, ...], value: Any) -> Params:
-    """The parameters with another value at `path`; where a section is off, they are returned as they are. Made anew:
+def with_value(params: Params, path: tuple[str, ...], value: Any) -> Params:
+    """The parameters with another value at `path`; where a section is off, they are returned as they are. Made again:
     a copy would keep what was computed from the old values (`cached_property`)."""
     if len(path) > 1:
         inner = getattr(params, path[0])
-        return params if inner is None else _with(params, path[:1], _with(inner, path[1:], value))
+        return params if inner is None else with_value(params, path[:1], with_value(inner, path[1:], value))
     values = {name: getattr(params, name) for name in type(params).model_fields}
     return type(params).model_construct(**{**values, path[0]: value})

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.pipelines.corpus.replay.measured_rules import readings, rules_of, threshold_range
 from refinery.pipelines.recipe.recipe import find_lane
 from refinery.transforms.core.answers import Answer, answer_of
 from refinery.transforms.core.document import Document, Drop, document_id
+from refinery.transforms.core.measured_rules import readings, rules_of, threshold_range
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.filter.heuristics import HEURISTICS, judge_heuristics
