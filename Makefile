@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 TORCH := $(VENV)/torch
 FRAMEWORKS := $(VENV)/frameworks
 BROWSER := $(VENV)/browser
+ENGINES := .engines
 VALIDATORS := $(VENV)/validators
 AUDIT := $(VENV)/audit
 DOCS := $(VENV)/docs
@@ -42,7 +43,7 @@ define borrow
 endef
 
 .PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-tenth soak test-torch \
-    test-frameworks test-cards test-stores test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
+    test-frameworks test-cards test-stores test-engines test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -116,6 +117,17 @@ $(VALIDATORS)/.installed: $(VENV)/.installed setup.py
 
 test-cards: $(VALIDATORS)/.installed
 	$(VALIDATORS)/bin/python -m pytest tests/pipelines/reports/cards/test_validators.py
+
+# The demo and the code demo on every engine of Beam that runs here, each held to the same bytes. Prism is built once, into
+# a folder that `make clean` leaves; without Go its cells are left out.
+test-engines: $(VENV)/.installed
+	@if command -v go > /dev/null; then $(MAKE) --no-print-directory $(ENGINES)/prism; \
+	    else echo "make test-engines: Prism is left out, no Go"; fi
+	REFINERY_ENGINES=1 $(BIN)/python -m pytest -n 0 tests/engines
+
+$(ENGINES)/prism: requirements.txt
+	GOBIN=$(abspath $(ENGINES)) go install \
+	    github.com/apache/beam/sdks/v2/go/cmd/prism@v$$(sed -n 's/^apache-beam==//p' requirements.txt)
 
 # The contract of stores over services that run somewhere: REFINERY_TEST_STORES=s3://bucket/prefix,gs://bucket/prefix,
 # with the variables that lead there (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, …, STORAGE_EMULATOR_HOST).

@@ -63,6 +63,7 @@ NOT_RUN = {
     r"refinery export .*--format arrow_ipc:": "tests/pipelines/test_adding_an_export.py",
     r"refinery .*out/texts": "tests/pipelines/test_adding_a_writer.py",
     r"refinery browse ": "serves until it is stopped: tests/pipelines/corpus/browse",
+    r"GOBIN=|python -m (apache_beam|refinery\.pipelines\.runners)\.|refinery .*--runner P": "tests/engines",
     r"refinery compare ": "two corpora: tests/pipelines/corpus/compare",
     r"cmp ": "compares what those wrote",
     r"gcloud |cp terraform/|terraform |eval ": "Google Cloud",

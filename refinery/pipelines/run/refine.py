@@ -117,6 +117,9 @@ class Refinement:
             self._tidy(merged)
             self.say(f"{self.prefix} is complete already; nothing to do")
             return manifest
+        self.runner.use_places(
+            [self.store.url(RUN), *self.digests, *(task.moved or task.path for task in self.tasks[:1])]
+        )
         with at_work(self.work_store, self.runner.remote, self.say), self.runner.heartbeat(self.prefix):
             note_time(self.work_store, STARTED)
             return self._run_phases()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.runners.runner import create_runner
+from apache_beam.runners.runner import PipelineResult, create_runner
 
 from refinery.pipelines.progress.output import current
 from refinery.pipelines.progress.work import Work
@@ -20,6 +20,12 @@ from refinery.pipelines.runners.dataflow.jobs import JobFailed, JobRunner, JobSt
 from refinery.pipelines.runners.dataflow.worker_package import build_package
 from refinery.pipelines.runners.local_runner import WorkerPool, local_options, repeats, run_local
 from refinery.pipelines.runners.notebooks import as_outside_notebooks
+from refinery.pipelines.runners.portable.addresses import (
+    environment_type,
+    is_portable,
+    job_endpoint,
+    portable_problems,
+)
 from refinery.pipelines.runners.scratch import scratch_space
 from refinery.transforms.core.exchange.on_disk import DiskExchanges, exchange_on_disk, finish_graph
 from refinery.transforms.core.live import live_totals
@@ -63,6 +69,9 @@ def launch_flags(
     build: makes the package that workers install. Raises ValueError, one line, for what is missing and for what a run
     cannot use.
     """
+    if is_portable(runner):
+        for line in (*refused_flags(flags), *portable_problems(runner, flags)):
+            raise ValueError(line)
     if runner_name(runner) != DATAFLOW:
         for name in [flag.partition("=")[0] for flag in flags if runner in ("local", *BEAM_NAMES)]:
             if name in IGNORED:
@@ -125,12 +134,18 @@ class Runner:
                 raise ValueError(f"--runner: {self.name!r:.80} given, {hint}") from None
         self.pool: WorkerPool | None = None
         self.code_files: tuple[str, ...] = ()
+        self.seen_by_workers: tuple[str, ...] = ()
+        self._are_workers_checked = False
 
     def use_code(self, folder: str, files: Sequence[str]) -> None:
         """Let jobs find the modules of the user's own stages: in `folder` on this machine; elsewhere as these files."""
         self.code_files = tuple(files)
         if self.pool is not None and folder:
             self.pool.folders = [folder]
+
+    def use_places(self, names: Sequence[str]) -> None:
+        """Let jobs on other processes fail at once where workers do not see these local files under these names."""
+        self.seen_by_workers = tuple(name for name in names if "://" not in name)
 
     @property
     def remote(self) -> bool:
@@ -176,6 +191,9 @@ class Runner:
         if self.remote and spec is not None:
             self._run_dataflow(label, build, work, spec)
             return
+        if is_portable(self.name):
+            self._run_portable(label, build, work, spec)
+            return
         if self.pool is not None and self.pool.ended:
             self.pool, before = WorkerPool(self.workers), self.pool
             self.pool.folders = before.folders
@@ -212,11 +230,41 @@ class Runner:
         """This process and those of the pool."""
         return [os.getpid(), *(self.pool.processes if self.pool else ())]
 
-    def _start(self, build: Build, flags: Sequence[str]) -> beam.runners.runner.PipelineResult:
+    def _start(self, build: Build, flags: Sequence[str]) -> PipelineResult:
         name = BEAM_NAMES.get(self.name, self.name)
         pipeline = beam.Pipeline(options=PipelineOptions([f"--runner={name}", *flags], save_main_session=False))
         build(pipeline)
         return pipeline.run()
+
+    def _run_portable(self, label: str, build: Build, work: Work | None, spec: JobSpec | None) -> None:
+        """Run a job on a job service, or wait for the one that an earlier command launched there. Before the first job,
+        a small one sees that workers run this code and see the run's files: they would fail later, in many ways."""
+        from refinery.pipelines.runners.portable.attach import find_job
+        from refinery.pipelines.runners.same_code import CheckWorkers, own_state
+
+        is_here = environment_type(self.name, self.flags) == "LOOPBACK"  # workers are threads of this process
+        if not is_here and not self._are_workers_checked:
+            check = CheckWorkers(own_state(self.code_files), self.seen_by_workers)
+            self._watch_portable("check of the workers", lambda pipeline: pipeline | check, None, "")
+            self._are_workers_checked = True
+        endpoint = job_endpoint(self.flags)
+        found = find_job(endpoint, spec.name, is_here, self.say) if spec and endpoint else None
+        self._watch_portable(label, build, work, spec.name if spec else "", found)
+
+    def _watch_portable(
+        self, label: str, build: Build, work: Work | None, name: str, found: PipelineResult | None = None
+    ) -> None:
+        """Launch a job under this name, unless one was found, and wait for its end. work: None for one not shown."""
+        from refinery.pipelines.runners.portable.watch import JobCounts, launching, telling_of_missing_workers, wait
+
+        with launching(label):
+            result = found or self._start(build, (*self.flags, *([f"--job_name={name}"] if name else [])))
+        counts, environment = JobCounts(result), environment_type(self.name, self.flags)
+        totals = live_totals if environment == "LOOPBACK" else counts.totals
+        is_shown = not self.quiet and work is not None
+        shown = current().watch(label, totals, work, self._pids) if is_shown else contextlib.nullcontext()
+        with shown, telling_of_missing_workers(counts, environment, self.say):
+            wait(result, label)
 
     def _run_dataflow(self, label: str, build: Build, work: Work | None, spec: JobSpec) -> None:
         from refinery.pipelines.runners.dataflow.service import DataflowService, translated

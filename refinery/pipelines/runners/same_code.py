@@ -20,6 +20,10 @@ from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.pipelines.runners.dataflow.worker_package import package_digest
 
 
+class UnseenFile(RuntimeError):
+    """A worker does not see a local file that its launcher has written or named."""
+
+
 class StaleWorker(RuntimeError):
     """Workers run code or libraries that differ from those of the launcher of their job."""
 
@@ -69,25 +73,38 @@ def worker_state(files: Sequence[str] = ()) -> dict[str, str]:
         return {"code": package_digest()}
 
 
+def refuse_unseen(files: Sequence[str]) -> None:
+    """Raises UnseenFile for the first of these that does not exist for this worker."""
+    for name in files:
+        if not Path(name).exists():
+            raise UnseenFile(
+                f"this worker does not see {name}: give absolute paths on storage that every worker mounts, or a bucket"
+            )
+
+
 class _Compare(beam.DoFn):
-    def __init__(self, launcher: Mapping[str, str]) -> None:
+    def __init__(self, launcher: Mapping[str, str], files: Sequence[str] = ()) -> None:
         self.launcher = dict(launcher)
+        self.files = tuple(files)
 
     def process(self, _: bytes) -> None:
+        refuse_unseen(self.files)
         refuse_difference(self.launcher, worker_state([name for name in self.launcher if name.endswith(".py")]))
 
 
 @dataclass
 class CheckWorkers(beam.PTransform):
-    """Fail the job within its first minute if its workers run code or libraries that differ from its launcher's.
+    """Fail the job in its first minute if its workers run code or libraries that differ from its launcher's, or do not
+    see its files.
 
-    One worker looks: all start from the same image.
+    One worker looks: all start from the same image. files: local files that workers must see, too.
     """
 
     launcher: Mapping[str, str] = field(default_factory=own_state)
+    files: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         super().__init__("check-workers")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
-        return begin | "start" >> beam.Impulse() | "compare" >> beam.ParDo(_Compare(self.launcher))
+        return begin | "start" >> beam.Impulse() | "compare" >> beam.ParDo(_Compare(self.launcher, self.files))

@@ -21,20 +21,15 @@ from google.auth.exceptions import GoogleAuthError, TransportError
 from google.cloud import dataflow
 from google.protobuf.json_format import ParseError
 
+from refinery.pipelines.progress.work import OUTCOMES
 from refinery.pipelines.runners.dataflow.jobs import JobState, NameTaken, ServiceRefusal, ServiceTrouble
+from refinery.pipelines.runners.error_lines import cut, short_error
 from refinery.transforms.core.live import WORK
-from refinery.transforms.core.safe_text import safe
 
-OUTCOMES = ("in", "kept", "dropped", "dead")  # the names of the counters in transforms/core/per_document.py
 TIMEOUT = 60.0  # seconds of one request
 PAGE_SIZE = 100
 
-ERROR_LINES, ERROR_CHARS = 5, 300  # shown of a job's errors
-# Our own exceptions, whose messages never hold a document's text. Of all others only the type is shown.
-_OWN = re.compile(r"refinery\.[\w.]+: ")
-_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*: |[A-Za-z_][\w.]*(?:Error|Exception)\b")
-_STEP = re.compile(r"\[while running '[^']{1,200}'\]")
-
+ERROR_LINES = 5  # shown of a job's errors
 _REQUEST = re.compile(r"^[A-Z]+ https?://\S+: ")  # how the client's messages begin
 
 _TRY_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
@@ -89,7 +84,7 @@ class DataflowService:
         for metric in metrics:
             context = dict(metric.name.context)
             namespace = context.get("namespace", "")
-            is_ours = metric.name.origin == "user" and (metric.name.name in OUTCOMES or namespace == WORK)
+            is_ours = metric.name.origin == "user" and (metric.name.name in ("in", *OUTCOMES) or namespace == WORK)
             if is_ours and isinstance(metric.scalar, int | float):
                 key = f"{namespace} {metric.name.name}"
                 found[context.get("tentative") == "true"][key] += int(metric.scalar)
@@ -149,28 +144,3 @@ def _state(job: Any) -> JobState:
     state = getattr(job.current_state, "name", f"JOB_STATE_{job.current_state}").removeprefix("JOB_STATE_")
     created = job.create_time.timestamp() if job.create_time else 0.0
     return JobState(job.id, job.name, state, created, job.replaced_by_job_id)
-
-
-def short_error(text: str) -> str:
-    """A job's error message as one line that holds no document's content.
-
-    For a traceback: the last exception, with its message if it is one of ours (these never quote a document), and its
-    step. For anything else: the first line.
-
-    >>> short_error("Traceback (most recent call last):\\n  File ...\\nKeyError: 'secret' [while running 'pii']")
-    "KeyError [while running 'pii']"
-    """
-    if "Traceback (most recent call last)" not in text:
-        return cut(text.strip().partition("\n")[0])
-    step = "".join(_STEP.findall(text)[-1:])
-    for line in reversed(text.splitlines()):
-        if _EXCEPTION.match(line):
-            said = line if _OWN.match(line) else line.partition(":")[0].split(" ")[0]
-            said = _STEP.sub("", said).strip()
-            return cut(f"{said} {step}".strip())
-    return cut(f"an unnamed exception {step}".strip())
-
-
-def cut(text: str) -> str:
-    """`text` made safe to print, and not too long."""
-    return safe(text if len(text) <= ERROR_CHARS else text[: ERROR_CHARS - 1] + "…")
