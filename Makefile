@@ -121,8 +121,8 @@ test-cards: $(VALIDATORS)/.installed
 # The demo and the code demo on every engine of Beam that runs here, each held to the same bytes. Prism is built once, into
 # a folder that `make clean` leaves; without Go its cells are left out.
 test-engines: $(VENV)/.installed
-	@if command -v go > /dev/null; then $(MAKE) --no-print-directory $(ENGINES)/prism; \
-	    else echo "make test-engines: Prism is left out, no Go"; fi
+	@command -v go > /dev/null && $(MAKE) --no-print-directory $(ENGINES)/prism || \
+	    echo "make test-engines: PRISM IS LEFT OUT: Go is not installed here, or could not build it"
 	REFINERY_ENGINES=1 $(BIN)/python -m pytest -n 0 tests/engines
 
 $(ENGINES)/prism: requirements.txt

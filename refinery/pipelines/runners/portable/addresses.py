@@ -99,7 +99,7 @@ def missing_programs(runner: str, options: PipelineOptions) -> Iterator[str]:
     prism = options.view_as(PrismRunnerOptions).prism_location
     if runner == "PrismRunner" and prism and "://" not in prism:
         if not os.path.isfile(prism):
-            yield f"--prism_location: {prism} is no file; `go install` of Beam's sdks/v2/go/cmd/prism builds it"
+            yield f"--prism_location: {prism} is not a file; `go install` of Beam's sdks/v2/go/cmd/prism builds it"
         elif not os.access(prism, os.X_OK):
             yield f"--prism_location: {prism} cannot be executed; run chmod +x on it"
     if runner in ("FlinkRunner", "SparkRunner") and shutil.which("java") is None:
@@ -145,7 +145,7 @@ def external_address(portable: PortableOptions) -> str:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Of "host:port" or a URL; port 80 where it names none. Raises ValueError for what is no address."""
+    """Of "host:port" or a URL; port 80 where it names none. Raises ValueError for what is not an address."""
     parts = urlsplit(address if "://" in address else f"//{address}")
     if not parts.hostname:
         raise ValueError("it names no host")

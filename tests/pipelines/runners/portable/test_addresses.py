@@ -67,7 +67,7 @@ def test_where_workers_run(runner: str, flags: Sequence[str], kind: str) -> None
         ("FlinkRunner", ["--flink_master=FREE", "--environment_type=LOOPBACK"], "Flink's REST service at FREE"),
         ("FlinkRunner", ["--flink_master=http://FREE", "--environment_type=LOOPBACK"], "REST service at http://FREE"),
         ("SparkRunner", ["--spark_master_url=spark://FREE", "--environment_type=LOOPBACK"], "Spark's master"),
-        ("PrismRunner", ["--prism_location=/no/prism"], "/no/prism is no file"),
+        ("PrismRunner", ["--prism_location=/no/prism"], "/no/prism is not a file"),
     ],
 )
 def test_what_is_missing_is_one_line(
