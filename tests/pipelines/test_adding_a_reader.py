@@ -244,7 +244,7 @@ PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
     "no module": ({"format": "nothing:X"}, "sources[0].format: module 'nothing' found neither in"),
     "no reader": ({"format": "mbox:read_mbox"}, "no declaration of a reader by that name"),
     "a word": ({"format": "jsnol"}, "sources[0].format: 'jsnol' given, one of auto, csv, "),
-    "a word that is near": ({"format": "jsnol"}, "module:NAME is allowed (did you mean jsonl?)"),
+    "a word that is near": ({"format": "jsnol"}, "module:NAME is allowed; did you mean jsonl?"),
     "an option's type": ({"quoted": 3}, "sources[0].quoted: 3 (an integer) given, on or off is allowed"),
     "an unknown option": ({"quotd": True}, "sources[0].quotd: unknown key, did you mean quoted?"),
     "an unknown key": ({"sampel": 0.5}, "sources[0].sampel: unknown key, did you mean sample?"),
@@ -302,7 +302,7 @@ def test_an_entry_point_is_named_alone(mine: Path, monkeypatch: pytest.MonkeyPat
         recorded_recipe("there", recipe.deciding())
     change(mine, format="mbx")
     with pytest.raises(
-        RecipeError, match=r"'mbx' given, one of auto, .*, mbox or module:NAME is allowed \(did you mean"
+        RecipeError, match=r"'mbx' given, one of auto, .*, mbox or module:NAME is allowed; did you mean"
     ):
         load_recipe(str(mine))
 

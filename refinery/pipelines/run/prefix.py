@@ -13,6 +13,7 @@ from refinery.pipelines.run.differences import differences
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import cleaning_fingerprint, describe_environment, describe_stages
 from refinery.pipelines.run.inputs_read.text_fields import KEY as TEXT_FIELDS
+from refinery.pipelines.run.phases import OWN
 from refinery.transforms.core.names import PHASES
 
 NONE_FOUND: Mapping[str, str] = MappingProxyType({})
@@ -74,18 +75,28 @@ def owned(store: Store, identity: Mapping[str, Any], advice: str) -> bool:
 
 
 def foreign_file(store: Store) -> str:
-    """A file below a location that no run has claimed; "" where there is none. Hidden files do not count: what desktops
-    and version control leave in folders, and temporary files of a command that was killed. Cost: up to the first one.
+    """A file that no run has written, below a location that no run has claimed; "" where there is none.
+
+    Work files do not count: a job on other machines may end long after its prefix was emptied. Neither do hidden files:
+    what desktops and version control leave in folders, and temporary files of a command that was killed. Cost: a
+    listing up to the first one.
     """
     if "://" in store.root:
-        return "" if store.is_empty() else next(iter(store.list()), "")
+        return next((name for name in store.list() if not _is_work(name)), "")
     for folder, folders, files in os.walk(store.root, onerror=_not_listed):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         # A link to a folder is not followed, and is somebody's: what is written below it would land elsewhere.
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        if shown := sorted(name for name in (*files, *links) if not name.startswith(".")):
-            return os.path.relpath(os.path.join(folder, shown[0]), store.root)
+        for name in sorted((*files, *links)):
+            path = os.path.relpath(os.path.join(folder, name), store.root)
+            if not name.startswith(".") and (name in links or not _is_work(path)):
+                return path
     return ""
+
+
+def _is_work(name: str) -> bool:
+    """Whether a run writes a file of this name into its work location, or into the one below its prefix."""
+    return OWN.fullmatch(name.removeprefix("work/")) is not None
 
 
 def _not_listed(error: OSError) -> None:

@@ -85,7 +85,7 @@ def test_every_mistake_of_a_list_is_a_line(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"one key is allowed|one or more are needed"):
             read_list(str(tmp_path / "a.yaml"))
     (tmp_path / "a.jsonl").write_text("{\n")
-    with pytest.raises(ValueError, match=r"a.jsonl:1: no JSON"):
+    with pytest.raises(ValueError, match=r"a.jsonl:1: not JSON"):
         read_list(str(tmp_path / "a.jsonl"))
 
 

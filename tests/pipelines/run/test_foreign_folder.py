@@ -25,6 +25,16 @@ def test_hidden_files_and_empty_folders_are_nobody_s(tmp_path: Path) -> None:
     assert found(tmp_path) == "train/thesis.txt"
 
 
+def test_work_files_of_an_emptied_prefix_are_a_runs(tmp_path: Path) -> None:
+    """A job on other machines may end after its prefix was emptied; the same command goes on there."""
+    part = tmp_path / "work" / "rejects" / f"part-{'0' * 32}.parquet"
+    part.parent.mkdir(parents=True)
+    part.touch()
+    assert found(tmp_path) == found(tmp_path / "work") == ""
+    (part.parent / "part-1.parquet").touch()
+    assert found(tmp_path) == "work/rejects/part-1.parquet"
+
+
 @pytest.mark.parametrize("target", ["elsewhere", "nowhere"])
 def test_a_link_to_a_folder_is_somebody_s(tmp_path: Path, target: str) -> None:
     """A run that took the place would write its shards behind the link."""

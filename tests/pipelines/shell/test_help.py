@@ -28,7 +28,7 @@ GROUPS = ["", *(name for name in COMMANDS if name not in LEAVES)]  # "" is the p
 # What each command says of something that is not there, and how it ends.
 NOT_THERE = {
     "refine": ("no.yaml --output out", ExitCode.USAGE),
-    "verify": ("no", ExitCode.FAILED),
+    "verify": ("no", ExitCode.USAGE),
     "inspect": ("no", ExitCode.USAGE),
     "trace": ("no --urls no.txt", ExitCode.FAILED),
     "show": (f"no --id {'0' * 32}", ExitCode.USAGE),

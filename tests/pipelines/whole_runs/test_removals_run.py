@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,7 @@ def test_no_manifest_when_the_removals_are_not_what_the_funnel_dropped(corpus: P
 def test_a_foreign_file_among_the_removals_is_not_published(corpus: Path, recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "removals").mkdir(parents=True)
     (tmp_path / "out" / "removals" / "mine.parquet").write_text("mine")
+    shutil.copy(corpus / "_run.json", tmp_path / "out")  # the folder is the run's, or it would be refused at once
     done = run("refine", recipe, "--output", tmp_path / "out", "--workers", 0, "--reuse", corpus, check=False)
     assert done.returncode == 1 and "removals/mine.parquet was not written by this run" in done.stderr
     assert not (tmp_path / "out" / "manifest.json").exists()

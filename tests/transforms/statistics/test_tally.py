@@ -189,7 +189,7 @@ def test_a_report_that_did_not_measure_makes_the_sum_unknown() -> None:
 
 
 BOMB = base64.b64encode(zlib.compress(b" " * (tally.MAX_UNPACKED // 64 + 1))).decode()
-DAMAGED = (("", "zero-length"), ("AAAA", "no tally"), ("no base64!", "base64"), (BOMB, "more than"))
+DAMAGED = (("", "zero-length"), ("AAAA", "not a tally"), ("no base64!", "base64"), (BOMB, "more than"))
 
 
 @pytest.mark.parametrize(("packed", "message"), DAMAGED)

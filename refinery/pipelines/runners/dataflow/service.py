@@ -22,8 +22,8 @@ from google.cloud import dataflow
 from google.protobuf.json_format import ParseError
 
 from refinery.pipelines.progress.work import OUTCOMES
+from refinery.pipelines.runners.dataflow.error_lines import cut, short_error
 from refinery.pipelines.runners.dataflow.jobs import JobState, NameTaken, ServiceRefusal, ServiceTrouble
-from refinery.pipelines.runners.error_lines import cut, short_error
 from refinery.transforms.core.live import WORK
 
 TIMEOUT = 60.0  # seconds of one request

@@ -13,8 +13,8 @@ from apache_beam.portability.api import beam_job_api_pb2 as api
 from apache_beam.runners.portability.portable_runner import PipelineResult, PortableMetrics
 
 from refinery.pipelines.progress.work import OUTCOMES
+from refinery.pipelines.runners.dataflow.error_lines import cut, short_error
 from refinery.pipelines.runners.dataflow.jobs import AGAIN, JobFailed
-from refinery.pipelines.runners.error_lines import cut, short_error
 from refinery.pipelines.runners.portable.addresses import CONNECT_SECONDS
 from refinery.transforms.core.live import WORK
 

@@ -8,10 +8,10 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.runners.dataflow.error_lines import short_error
 from refinery.pipelines.runners.dataflow.job_records import JobSpec, cancel_command, read_jobs, record_job
 from refinery.pipelines.runners.dataflow.jobs import JobFailed, LauncherLeft, ServiceRefusal, Watch
 from refinery.pipelines.runners.dataflow.service import translated
-from refinery.pipelines.runners.error_lines import short_error
 from tests.fake_dataflow import Call, FakeDataflow, counter, fake_dataflow
 from tests.fake_gcs import Fault
 from tests.pipelines.job_launcher import Clock, Launcher, by_state
