@@ -19,6 +19,7 @@ from refinery.transforms.core.params import Params, is_optional
 
 NAMED = re.compile(r"`(\w+)`")
 LARGEST = 1 << 27  # threshold that is asked for, more than any document has of anything; the kernels allow no more
+LEAST = ("min_", "threshold")  # how the names of parameters begin that are the smallest value allowed
 STEPS = 34  # halvings: whole numbers exactly, shares to 1e-10
 
 
@@ -37,7 +38,7 @@ class Rule:
     @property
     def is_least(self) -> bool:
         """Whether the threshold is the smallest value allowed, not the largest."""
-        return self.path[-1].startswith("min_")
+        return self.path[-1].startswith(LEAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,11 @@ class Reading:
 
 
 def rules_of(stage: AnyStage, params: Params) -> Iterator[Rule]:
-    """Rules that are on and have a numeric threshold `min_…` or `max_…`, in the order of the reasons."""
+    """Rules that are on and have a numeric threshold `min_…`, `max_…` or `threshold`, in the order of the reasons."""
     for reason in stage.reasons:
         for path in _places(params, reason.name, reason.meaning):
             value = _value(params, path)
-            if path[-1].startswith(("min_", "max_")) and isinstance(value, int | float) and not isinstance(value, bool):
+            if path[-1].startswith((*LEAST, "max_")) and isinstance(value, int | float) and not isinstance(value, bool):
                 yield Rule(reason.name, path, value)
 
 

@@ -307,6 +307,17 @@ def test_a_moved_threshold(visitor: Visitor, runs: Path) -> None:
     visitor.get("a/threshold", 422, stage="heuristics", reason="no", key="gopher.min_words")
 
 
+def test_a_moved_threshold_of_a_stage_that_loads_lists(visitor: Visitor) -> None:
+    """What the stage prepares is prepared again; the value is measured with it."""
+    named = {"stage": "toxicity", "reason": "toxic-density", "key": "max_density"}
+    assert "toxicity.max_density" in visitor.get("a/thresholds")
+    looser = visitor.get("a/threshold", **named, to=1000)
+    outline(looser, visitor)
+    assert "1 of 1 dropped ones would be kept" in looser and h.TOXIC in looser
+    stricter = visitor.get("a/threshold", **named, to=1e-6)
+    assert "0 of 1 dropped ones would be kept" in stricter
+
+
 def test_hosts(visitor: Visitor) -> None:
     page = visitor.get("a/hosts")
     outline(page, visitor)

@@ -77,14 +77,18 @@ class _Held:
 
 
 def rules(opened: Opened) -> list[RuleAt]:
-    """The rules of the run whose thresholds may be moved: numbers in stages that read no model. Raises ValueError where
-    its recipe cannot be used."""
+    """The rules of the run whose thresholds may be moved. Raises ValueError where its recipe cannot be used."""
     recorded = opened.texts.run
     if recorded.problem:
         raise ValueError(recorded.problem)
     found = []
     for _, stage, params in recorded.replayer.trial.stages:
-        for rule in rules_of(stage, params) if stage.judge and not stage.prepare and params is not None else ():
+        if not stage.judge or params is None:
+            continue
+        without_effect = {key for key, _ in params.idle()}
+        for rule in rules_of(stage, params):
+            if rule.key in without_effect:
+                continue
             holder = params
             for name in rule.path[:-1]:
                 holder = getattr(holder, name)
@@ -130,7 +134,7 @@ def _judged(opened: Opened, at: RuleAt, to: float, held: Sequence[_Held], listed
         if then == each.was:
             continue
         kind = "dropped" if each.was == "kept" else "kept" if then == "kept" else "still"
-        measured = _measured(at, steps) if len(flips[kind]) < LISTED else None
+        measured = _measured(at, steps, trial) if len(flips[kind]) < LISTED else None
         shown = Doc() if then.startswith(f"{WITHDRAWN}:") else each.doc
         flips[kind].append(Flip(shown, measured, then))
     done = sum(counts.values()) == len(held)
@@ -139,8 +143,11 @@ def _judged(opened: Opened, at: RuleAt, to: float, held: Sequence[_Held], listed
 
 
 def moved(trial: Trial, at: RuleAt, to: float) -> Trial:
-    """The stages with another threshold; what others prepared is shared."""
+    """The stages with another threshold. What the others prepared (models, lists) is shared; the rule's own stage
+    prepares again, since what it prepares may depend on the threshold."""
     other = copy(trial)
+    if to != at.rule.threshold:
+        other.prepared = {name: held for name, held in trial.prepared.items() if name != at.stage.name}
     params = with_value(at.params, at.rule.path, to)
     other.stages = [(phase, s, params if s.name == at.stage.name else p) for phase, s, p in trial.stages]
     other.measure = False
@@ -153,12 +160,13 @@ def outcome(steps: Sequence[Step]) -> str:
     return f"{last.stage}: {last.reason.partition(':')[0]}" if last.outcome in LOST else "kept"
 
 
-def _measured(at: RuleAt, steps: Sequence[Step]) -> float | None:
-    """What the rule measured, where the document came as far as its stage."""
+def _measured(at: RuleAt, steps: Sequence[Step], trial: Trial) -> float | None:
+    """What the rule measured, where the document came as far as its stage. trial: holds what the stage prepared."""
     step = next((step for step in steps if step.stage.name == at.stage.name), None)
     if step is None:
         return None
-    judge = partial(cast(Callable[..., Any], at.stage.judge), step.before)
+    resource = [trial.prepared[at.stage.name].resource] if at.stage.prepare else []
+    judge = partial(cast(Callable[..., Any], at.stage.judge), step.before, *resource)
     return read_rule(at.rule, at.stage, at.params, lambda params: judge(params=params)).value
 
 
