@@ -112,7 +112,7 @@ def test_a_writer_that_nobody_named(
 ) -> None:
     """What reads texts says what to do; what does not works. An installed package is asked, a corpus never."""
     sys.modules.pop("jsonl_texts", None)
-    unknown = "its writer is 'jsonl', which is not known here: name the recipe's file with --recipe"
+    unknown = "its writer is 'jsonl', which is not known here; name the recipe's file with --recipe"
     assert execute(["verify", str(out)]) == 1
     assert unknown in capsys.readouterr().out
     opened = refinery.corpus.open(out)

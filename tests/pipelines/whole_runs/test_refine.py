@@ -177,12 +177,14 @@ def test_nothing_foreign_is_ever_deleted(inputs: Path, tmp_path: Path) -> None:
         "parts/verdicts/part-x.parquet",
         "parts/.tmp-notes",
     ]
+    runs = ("out", []), ("out2", ["--work", tmp_path / "parts"])
+    for output, more in runs:  # folders of others are refused; these are the runs' from here on
+        refine(inputs, tmp_path / output, "--workers", 0, *more)
     for name in foreign:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("mine")
-    for more in ([], ["--work", tmp_path / "parts"]):
-        output = tmp_path / ("out" if not more else "out2")
-        refine(inputs, output, "--workers", 0, "--discard-work", *more)
+    for output, more in runs:
+        refine(inputs, tmp_path / output, "--workers", 0, "--discard-work", *more)
     assert all((tmp_path / name).read_text() == "mine" for name in foreign)
 
 

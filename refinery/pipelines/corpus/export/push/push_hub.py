@@ -127,7 +127,7 @@ class Repository:
         if not self.api.repo_exists(self.name, repo_type="dataset"):
             return None
         self.head = self._newest()
-        refusal = f"{self.name} is there, and was not made by --push: choose another name; nothing in it was changed"
+        refusal = f"{self.name} exists and was not made by --push; choose another name (nothing was changed in it)"
         if not self.has(MARKER) or self._marker_size() > MAX_MARKER:
             raise ValueError(refusal)
         with TemporaryDirectory(prefix="refinery-push-") as scratch:
