@@ -192,7 +192,7 @@ def steps(members: int, exact_copies: int, folder: str) -> dict[str, tuple[Calla
         "verify": (made_members, lambda given: drain(verify_batches(0, given, estimate, **common))),
         "propose": (made_members, lambda given: drain(propose_batches(0, given, exact, **common))),
         "exact copies": (partial(copies, exact_copies), lambda given: drain(keep_first(0, list(given), NUMBERED))),
-        "removals": (partial(removed, exact_copies), lambda given: publish_removals(0, given, folder, 1)),
+        "removals": (partial(removed, exact_copies), lambda given: publish_removals(0, given, folder, 1, {})),
     }
 
 
