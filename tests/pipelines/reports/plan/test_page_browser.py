@@ -45,8 +45,8 @@ def test_every_field_and_slider_gives_pythons_numbers(open_page: Any) -> None:
         **{each.name: each.reference * 1.37 for each in INPUTS},
         "cores_per_host": 96.0,
         "gpus": 1000.0,
-        "raw": parse_quantity("7.3 PB"),
-        "tokens": parse_quantity("3.3T"),
+        "raw": parse_quantity("7.3 PB", "bytes"),
+        "tokens": parse_quantity("3.3T", "tokens"),
     }
     for name, value in typed.items():
         page.fill(f"#in-{name}", {"raw": "7.3 PB", "tokens": "3.3T"}.get(name, repr(value).replace("e+", "e")))
@@ -121,7 +121,7 @@ def test_a_field_that_holds_no_number_says_so(open_page: Any) -> None:
     for text in ("", "-3", "0", "1e99", "many", "<b>"):
         page.fill("#in-raw", text)
         assert page.get_attribute("#in-raw", "aria-invalid") == "true"
-        assert "no number" in page.inner_text("#verdict")
+        assert "no valid number" in page.inner_text("#verdict")
         assert page.inner_text("#out-output_tokens") == "–"
     page.fill("#in-raw", "6P")
     page.fill("#kept-extract", "11")
