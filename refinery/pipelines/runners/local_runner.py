@@ -101,12 +101,7 @@ class WorkerPool:
         self._forked = threading.Event()
         with interrupts_blocked():  # -P: no code from the working directory
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "refinery.pipelines.runners.worker",
-                ],
+                [sys.executable, "-P", "-m", "refinery.pipelines.runners.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -19,7 +19,7 @@ from refinery.transforms.core.params import Params, is_optional
 
 NAMED = re.compile(r"`(\w+)`")
 LARGEST = 1 << 27  # threshold that is asked for, more than any document has of anything; the kernels allow no more
-LEAST = ("min_", "threshold")  # how the names of parameters begin that are the smallest value allowed
+BELOW = "below `threshold`"  # in a reason's meaning: `threshold` is the smallest value allowed
 STEPS = 34  # halvings: whole numbers exactly, shares to 1e-10
 
 
@@ -38,7 +38,7 @@ class Rule:
     @property
     def is_least(self) -> bool:
         """Whether the threshold is the smallest value allowed, not the largest."""
-        return self.path[-1].startswith(LEAST)
+        return not self.path[-1].startswith("max_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,13 @@ class Reading:
 
 
 def rules_of(stage: AnyStage, params: Params) -> Iterator[Rule]:
-    """Rules that are on and have a numeric threshold `min_…`, `max_…` or `threshold`, in the order of the reasons."""
+    """Rules that are on and have a numeric threshold `min_…` or `max_…`, or are BELOW one, in the order of the
+    reasons."""
     for reason in stage.reasons:
+        names = ("min_", "max_", "threshold") if BELOW in reason.meaning else ("min_", "max_")
         for path in _places(params, reason.name, reason.meaning):
             value = _value(params, path)
-            if path[-1].startswith((*LEAST, "max_")) and isinstance(value, int | float) and not isinstance(value, bool):
+            if path[-1].startswith(names) and isinstance(value, int | float) and not isinstance(value, bool):
                 yield Rule(reason.name, path, value)
 
 

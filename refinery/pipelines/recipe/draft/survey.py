@@ -82,7 +82,7 @@ def survey(group: Group, progress: Callable[[str], None]) -> Survey:
     model = language_model(found)
     for number, task in enumerate(tasks, 1):
         progress(f"reading {shown(task.path)} ({number} of {len(tasks)})")
-        _within(task, found, lambda task=task: _read(task, found, model))  # type: ignore[misc]
+        _within(task, found, lambda task=task: _read(task, found, model))  # type: ignore[misc]  # mypy cannot infer it
     if tasks and not found.documents:
         _explain(tasks, found)
     return found
