@@ -12,7 +12,7 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.wording import many
 
 if TYPE_CHECKING:
-    from refinery.pipelines.run.slices.sliced_run import SlicedRun
+    from refinery.pipelines.run.sliced_run import SlicedRun
 
 EXAMPLES = """examples:
   refinery refine recipes/demo.yaml --output out/demo/corpus
@@ -69,7 +69,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         from refinery.pipelines.run.api import runner_flags
         from refinery.pipelines.run.packed_counts import packed_line
         from refinery.pipelines.run.refine import Refinement
-        from refinery.pipelines.run.slices.sliced_run import SlicedRun
+        from refinery.pipelines.run.sliced_run import SlicedRun
 
         recipe = load_recipe(args.recipe, args.set, args.input)
         runner.flags = runner_flags(recipe, args.runner, flags, args.output, args.work)
@@ -97,9 +97,7 @@ def task_of(args: Namespace) -> tuple[int, int] | None:
     """The slice that is asked for, and of how many; None without --slice. Raises ValueError for options that do not go
     together."""
     if args.slices is not None and (args.slice or args.until != "cut"):
-        raise ValueError(
-            "--slices: cuts the inputs and goes with --until cut alone; --slice K/N does a slice of a step"
-        )
+        raise ValueError("--slices: cuts the inputs and goes only with --until cut; --slice K/N does a slice of a step")
     if args.slice is None:
         if args.until and args.slices is None:
             raise ValueError(f"--until: {args.until!r:.80} given without --slice K/N; --until cut needs --slices N")

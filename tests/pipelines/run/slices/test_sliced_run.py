@@ -11,6 +11,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.clean_phase import CleanPhase
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.refine import Refinement
+from refinery.pipelines.run.slices.errors import SliceError
 from refinery.pipelines.run.slices.step_files import StepFiles
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.exchange.tally import ExchangeError
@@ -113,7 +114,7 @@ def test_slices_that_are_done_are_success_and_those_that_are_missing_are_named(
     assert slices.do("dedup", 2) == "dedup, slice 2 of 3: nothing is left to do"
     slices.do("shards-0", 1)
     assert slices.do("shards-0", 1) == "shards-0, slice 1 of 3: nothing is left to do"
-    with pytest.raises(RefineError, match=r"shards-0: 2 of 3 slices are not done: 0, 2"):
+    with pytest.raises(SliceError, match=r"shards-0: 2 of 3 slices are not done: 0, 2"):
         slices.do("shards-1", 0)
     slices.do_all([("shards-0", 0), ("shards-0", 2)])
     slices.do("shards-1", 0)

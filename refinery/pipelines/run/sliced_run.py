@@ -8,15 +8,16 @@ from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.run.at_work import at_work
 from refinery.pipelines.run.clean_phase import CleanPhase
 from refinery.pipelines.run.errors import RefineError
-from refinery.pipelines.run.phases import CUT, Phase, read_phase, read_waves
+from refinery.pipelines.run.phases import Phase, read_phase, read_waves
 from refinery.pipelines.run.refine import Refinement
-from refinery.pipelines.run.slices.cut import Cut, check_slices, make_cut, publish_cut, read_cut
+from refinery.pipelines.run.slices.cut import Cut, check_slices, deal_tasks, make_cut, publish_cut, read_cut
 from refinery.pipelines.run.slices.failures import noting_failure
 from refinery.pipelines.run.slices.known_steps import DEDUP, END, READ, SHARDS, known_steps
+from refinery.pipelines.run.slices.names import CUT
 from refinery.pipelines.run.slices.sliced_job import StepDone, Task
 from refinery.pipelines.run.slices.step_files import not_done
 from refinery.pipelines.run.wall_clock import STARTED, note_time
-from refinery.pipelines.run.waves import unread_tasks, wave_limits
+from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.transforms.read.registry import find_reader
 from refinery.transforms.read.sources import ReadTask
 
@@ -42,7 +43,8 @@ class SlicedRun(Refinement):
             first = max((report["number"] for report in reports), default=-1) + 1
             steps = known_steps(self.recipe, self.inputs, self.tokenizer, slices)
             limits = wave_limits(self.recipe.run, 0)
-            cut = make_cut(self.work, self.fingerprints["clean"], tasks, slices, steps, limits, first)
+            shares = [cut_waves(share, *limits) for share in deal_tasks(tasks, slices)]
+            cut = make_cut(self.work, self.fingerprints["clean"], shares, steps, first)
             with contextlib.suppress(StorageConflict):  # another command was faster
                 publish_cut(self.work_store, cut)
         return self._cut_of(slices)
