@@ -34,7 +34,7 @@ def test_a_folder_that_another_command_takes_for_stale_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between its making, its lock file and the lock, another command may find it unlocked."""
-    steps = {"open": (scratch.os, os.open), "flock": (scratch.fcntl, fcntl.flock)}
+    steps = {"open": (scratch.os, os.open), "flock": (fcntl, fcntl.flock)}
     left = list(steps)
 
     def meddling(name: str) -> Callable[..., Any]:
