@@ -3,8 +3,8 @@
 - What could not be written is often said late, by fsync or close (quotas over NFS). So a file is synced and closed
   before it gets its name, and the error names it.
 - A name that another machine made, or removed, is seen late. What contradicts what the server says is asked again.
-- A handle of a file that another machine replaced or removed is stale (ESTALE). What reads from the beginning is
-  tried again.
+- A handle of a file that another machine replaced or removed is stale (ESTALE), and a soft mount says EIO while its
+  server is slow. What reads from the beginning is tried again.
 - An open file that is removed stays under a name of the client's (.nfs…) until it is closed.
 - A folder may not be synced, and a file may not be locked.
 """
@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypeVar
 
 from refinery.loader.storage.full_disk import naming_full_disk
 from refinery.loader.storage.locks import hold, machine_name
@@ -27,6 +27,9 @@ from refinery.loader.storage.publish_new import CLAIM, TEMPORARY
 
 COPIED_BYTES = 8 << 20  # at a time
 NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF, errno.EACCES, errno.EPERM, errno.EISDIR)
+T = TypeVar("T")
+SLOW_SERVER = (errno.EIO, errno.ETIMEDOUT)
+TRIES = 3
 STALE_SECONDS = 15.0  # for which a stale handle is opened again
 HIDDEN_SECONDS = 90.0  # for which a name may stay unseen that the server has: NFS's acdirmax is 60 by default
 ABANDONED_SECONDS = 3600.0  # after which a temporary file of another machine is nobody's, by the storage's own clock
@@ -41,14 +44,17 @@ def is_hidden(name: str) -> bool:
     return name.startswith(TEMPORARY) or _SILLY.fullmatch(name) is not None
 
 
-def retry_stale(call: Callable[[], Any]) -> Any:
-    """What `call` returns, called again while it says that a handle is stale, for STALE_SECONDS at most."""
-    until, wait = time.monotonic() + STALE_SECONDS, 0.01
+def retried(call: Callable[[], T]) -> T:
+    """What `call`, which reads or opens, returns: called again while it says that a handle is stale, for STALE_SECONDS
+    at most, and up to TRIES times where it says what soft mounts say of a slow server (EIO, ETIMEDOUT)."""
+    until, wait, tries = time.monotonic() + STALE_SECONDS, 0.01, 0
     while True:
+        tries += 1
         try:
             return call()
         except OSError as error:
-            if error.errno != errno.ESTALE or time.monotonic() > until:
+            may_pass = error.errno == errno.ESTALE or (error.errno in SLOW_SERVER and tries < TRIES)
+            if not may_pass or time.monotonic() > until:
                 raise
         time.sleep(wait)
         wait = min(2 * wait, 0.5)
@@ -59,7 +65,7 @@ def is_seen(path: Path) -> bool:
     with contextlib.suppress(OSError):
         os.close(os.open(path.parent, os.O_RDONLY))  # makes NFS look whether the folder has changed
     with contextlib.suppress(FileNotFoundError):
-        retry_stale(path.stat)
+        retried(path.stat)
         return True
     time.sleep(0.2)
     return False
@@ -147,7 +153,7 @@ def files_below(folder: Path) -> Iterator[tuple[Path, list[str]]]:
     while todo:
         base = todo.pop()
         try:
-            folders, files = retry_stale(partial(_entries, base))
+            folders, files = retried(partial(_entries, base))
         except (FileNotFoundError, NotADirectoryError):
             continue
         todo += [base / name for name in folders]

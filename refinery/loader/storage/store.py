@@ -22,7 +22,7 @@ from refinery.loader.storage.local_files import (
     files_below,
     is_hidden,
     is_seen,
-    retry_stale,
+    retried,
     sweep_temporaries,
     sync_folder,
     temporary_file,
@@ -241,8 +241,7 @@ class LocalStore(Store):
                 stream.seek(start)
                 return stream.read(-1 if length is None else length)
 
-        data: bytes = retry_stale(read)
-        return data
+        return retried(read)
 
     def open(self, name: str) -> BinaryIO:
         path = self.local_path(name)
@@ -254,13 +253,12 @@ class LocalStore(Store):
                 raise OSError(errno.EINVAL, "not a regular file", str(path))
             return path.open("rb")
 
-        stream: BinaryIO = retry_stale(opened)
-        return stream
+        return retried(opened)
 
     def size(self, name: str) -> int | None:
         path = f"{self.root}/{check_name(name)}"  # no Path: corpora have 100,000 shards
         try:
-            found = retry_stale(lambda: os.stat(path))  # once
+            found = retried(lambda: os.stat(path))  # once
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -278,7 +276,7 @@ class LocalStore(Store):
 
     def create(self, name: str, source: bytes | Path) -> None:
         final = self.local_path(name)
-        if not retry_stale(final.exists) and self._published(final, source):
+        if not retried(final.exists) and self._published(final, source):
             return
         with self.open(name) as stream:
             found, given = size_and_crc32c(stream), size_and_crc32c(source)
@@ -326,7 +324,7 @@ class LocalStore(Store):
 
     def delete(self, name: str) -> None:
         path = self.local_path(name)
-        retry_stale(lambda: path.unlink(missing_ok=True))
+        retried(lambda: path.unlink(missing_ok=True))
 
     def prune(self, folder: str) -> None:
         for base, _, _ in os.walk(self.local_path(folder), topdown=False):
