@@ -60,6 +60,16 @@ def retried(call: Callable[[], T]) -> T:
         wait = min(2 * wait, 0.5)
 
 
+def rename_own(old: Path, new: Path) -> None:
+    """Rename a file to a name that nobody else gives, also where the answer is lost: the request is sent again then,
+    and says ENOENT."""
+    try:
+        os.rename(old, new)
+    except FileNotFoundError:
+        if os.path.lexists(old) or not os.path.lexists(new):
+            raise
+
+
 def is_seen(path: Path) -> bool:
     """Whether a file is there for this machine that was there for the server a moment ago; waits a moment if not."""
     with contextlib.suppress(OSError):
@@ -81,7 +91,7 @@ def temporary_file(final: Path, source: bytes | Path) -> Iterator[Path]:
     """
     temporary = final.parent / f"{TEMPORARY}{secrets.token_hex(8)}{machine_name()}"
     try:
-        with _naming(final, source), naming_full_disk(final):
+        with naming_full_disk(final), _naming(final, source):
             with _new_file(temporary) as out, _locked(out.fileno(), temporary):
                 if isinstance(source, bytes):
                     out.write(source)
