@@ -4,8 +4,8 @@ A lease is a small sealed file, at_work/ID-NUMBER.json, created exclusively when
 minute under the next number (names are never overwritten), and removed at the end. Leases protect no data, exclusive
 names and reports do that; they keep two commands on one machine from doing the same work twice.
 
-No two clocks are compared to judge one. Of this machine, the process tells. Of another machine, a lease is over when
-one command has seen the same number for three minutes of its own clock.
+No two clocks are compared to judge one. A lease of this machine is over when its process is gone. A lease of another
+machine is over when one command has seen the same number for three minutes of its own clock.
 """
 
 import contextlib
