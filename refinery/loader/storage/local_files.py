@@ -91,7 +91,7 @@ def temporary_file(final: Path, source: bytes | Path) -> Iterator[Path]:
     """
     temporary = final.parent / f"{TEMPORARY}{secrets.token_hex(8)}{machine_name()}"
     try:
-        with naming_full_disk(final), _naming(final, source):
+        with naming_full_disk(final), naming_file(final, source if isinstance(source, Path) else None):
             with _new_file(temporary) as out, _locked(out.fileno(), temporary):
                 if isinstance(source, bytes):
                     out.write(source)
@@ -119,17 +119,18 @@ def _locked(descriptor: int, path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _naming(final: Path, source: bytes | Path) -> Iterator[None]:
-    """Errors that name no file, as those of writing and syncing, get the names of both."""
+def naming_file(path: Path, source: Path | None = None) -> Iterator[None]:
+    """Errors that name no file, as those of writing and syncing, get the file's name. source: what is copied into it,
+    and named too."""
     try:
         yield
     except OSError as error:
         if error.filename is not None or error.errno is None:
             raise
         said = error.strerror or os.strerror(error.errno)
-        if isinstance(source, bytes):
-            raise OSError(error.errno, said, str(final)) from error
-        raise OSError(error.errno, said, str(source), None, str(final)) from error
+        if source is None:
+            raise OSError(error.errno, said, str(path)) from error
+        raise OSError(error.errno, said, str(source), None, str(path)) from error
 
 
 def _new_file(path: Path) -> BinaryIO:

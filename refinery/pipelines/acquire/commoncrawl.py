@@ -23,6 +23,7 @@ from typing import Any
 
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
+from refinery.loader.storage.local_files import naming_file
 from refinery.loader.storage.locks import hold
 from refinery.loader.storage.store import CHUNK, StorageError
 from refinery.pipelines.progress.output import current
@@ -181,12 +182,14 @@ class Download:
             while start < size:
                 begun = time.monotonic()
                 data = self.store.range(name, start, min(start + PIECE, size), etag).data
-                out.write(data)
+                with naming_file(part):
+                    out.write(data)
                 start += len(data)
                 got[f"{WORK} bytes"] += len(data)
                 time.sleep(max(0.0, len(data) / self.rate - (time.monotonic() - begun)))
-            out.flush()
-            os.fsync(out.fileno())
+            with naming_file(part):
+                out.flush()
+                os.fsync(out.fileno())
         mark.unlink()
 
     def problem(self, path: Path, etag: str) -> str:
@@ -203,7 +206,8 @@ class Download:
         return f"a checksum inside it is wrong ({stream.broken})" if stream.broken else ""
 
     def note(self, entry: dict[str, Any]) -> None:
-        with (self.folder / LEDGER).open("a+b") as out:
+        path = self.folder / LEDGER
+        with naming_file(path), path.open("a+b") as out:
             torn = out.tell() and os.pread(out.fileno(), 1, out.tell() - 1) != b"\n"
             out.write((b"\n" if torn else b"") + json.dumps(entry, sort_keys=True).encode() + b"\n")
             out.flush()

@@ -16,6 +16,7 @@ from pathlib import Path
 import orjson
 
 from refinery.loader.storage.full_disk import naming_scratch
+from refinery.loader.storage.local_files import retried
 from refinery.loader.storage.locks import holding
 from refinery.transforms.core.exchange.partition_file import PartitionWriter
 from refinery.transforms.core.exchange.tally import ExchangeError, Tally, difference
@@ -147,7 +148,7 @@ class Place:
     def _locked(self, name: str) -> Iterator[int]:
         """A file of the folder, which one process has at a time. Raises ExchangeError where the folder is gone."""
         try:
-            file = os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+            file = retried(lambda: os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o600))
         except FileNotFoundError as error:
             raise ExchangeError(f"{self.folder}/{name}: {REMOVED}") from error
         try:
