@@ -6,6 +6,7 @@ import io
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -201,6 +202,18 @@ def test_what_is_refused_late_gets_no_name_and_is_named(
             assert told.value.errno == code and isinstance(told.value, DiskFull) == (code != errno.EIO)
     assert names(store) == ["marker"] and store.read("marker") == b"before"
     store.create("a/x", b"data")
+
+
+@pytest.mark.parametrize(("files", "left", "said"), [(5, 2, "4.0 MB and 2 inodes free"), (0, 0, "4.0 MB free")])
+def test_a_disk_without_inodes_says_so(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, files: int, left: int, said: str
+) -> None:
+    """Some file systems do not count them: they say 0 of 0."""
+    room = SimpleNamespace(f_files=files, f_favail=left, f_bavail=1000, f_bfree=1000, f_blocks=2000, f_frsize=4000)
+    monkeypatch.setattr(os, "statvfs", lambda path: room)
+    monkeypatch.setattr(local_files, "_new_file", refused(errno.ENOSPC))
+    with pytest.raises(DiskFull, match=rf"No space left on device: .*root/x \({said} in "):
+        store.create("x", b"x")
 
 
 def test_a_source_that_cannot_be_read_is_named_too(
