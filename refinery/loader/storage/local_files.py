@@ -134,12 +134,25 @@ def naming_file(path: Path, source: Path | None = None) -> Iterator[None]:
 
 
 def _new_file(path: Path) -> BinaryIO:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent)
     try:
         return path.open("xb")
     except FileNotFoundError:  # another process has pruned the folder since
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         return path.open("xb")
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder that may be there; waits until this machine sees one that another machine made. Raises
+    FileExistsError where it is a file."""
+    until = time.monotonic() + HIDDEN_SECONDS
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return
+        except FileExistsError:
+            if (is_seen(folder) and not folder.is_dir()) or time.monotonic() > until:
+                raise
 
 
 def sync_folder(folder: Path) -> None:

@@ -294,6 +294,27 @@ def test_a_name_that_the_server_has_and_this_machine_does_not_see(
     assert names(store) == ["x"]
 
 
+def test_a_folder_that_the_server_has_and_this_machine_does_not_see(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(store.root) / "a"
+    folder.mkdir(parents=True)
+    stat, unseen = Path.stat, [4]
+
+    def late(self: Path, **named: Any) -> os.stat_result:
+        if self == folder and unseen[0]:
+            unseen[0] -= 1
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
+        return stat(self, **named)
+
+    monkeypatch.setattr(Path, "stat", late)
+    monkeypatch.setattr(local_files.time, "sleep", lambda seconds: None)
+    store.create("a/x", b"x")
+    assert not unseen[0] and names(store) == ["a/x"]
+    with pytest.raises((FileExistsError, NotADirectoryError), match="root/a/x"):
+        store.create("a/x/y", b"y")
+
+
 @pytest.mark.parametrize(("code", "times"), [(errno.ESTALE, 5), (errno.EIO, 2), (errno.ETIMEDOUT, 2)])
 def test_stale_handles_and_slow_servers_are_asked_again(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, code: int, times: int
