@@ -154,6 +154,7 @@ def test_a_temporary_file_that_was_swept_is_written_again(
         real(temporary, final)
 
     monkeypatch.setattr(os, call, sweeping)
+    monkeypatch.setattr(local_files.time, "sleep", lambda seconds: None)
     (store.create if call == "link" else store.replace)("x", b"data")
     assert store.read("x") == b"data" and len(swept) == 2
     swept[:] = []
