@@ -96,7 +96,7 @@ def temporary_file(final: Path, source: bytes | Path) -> Iterator[Path]:
                 if isinstance(source, bytes):
                     out.write(source)
                 else:
-                    with source.open("rb") as stream:
+                    with retried(lambda: source.open("rb")) as stream:
                         shutil.copyfileobj(stream, out, COPIED_BYTES)
                 out.flush()
                 os.fsync(out.fileno())

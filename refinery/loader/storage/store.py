@@ -100,7 +100,7 @@ def _chunks(source: bytes | Path | BinaryIO) -> Iterator[bytes]:
     if isinstance(source, bytes):
         yield source
     elif isinstance(source, Path):
-        with source.open("rb") as stream:
+        with retried(lambda: source.open("rb")) as stream:
             yield from _chunks(stream)
     else:
         while chunk := source.read(CHUNK):
