@@ -44,6 +44,10 @@ class Slices:
         for step, number in tasks:
             self.do(step, number)
 
+    def publish(self) -> None:
+        """What `--until publish` does."""
+        self._run(SlicedRun).publish()
+
     def finish(self) -> Path:
         """What a plain `refine` does, and where the corpus is."""
         self._run(Refinement).run()

@@ -118,7 +118,12 @@ def test_slices_that_are_done_are_success_and_those_that_are_missing_are_named(
         slices.do("shards-1", 0)
     slices.do_all([("shards-0", 0), ("shards-0", 2)])
     slices.do("shards-1", 0)
+    for number in (1, 2):
+        with pytest.raises(SliceError, match=rf"shards-1: {3 - number} of 3 slices are not done: {number}"):
+            slices.publish()
+        slices.do("shards-1", number)
     assert slices.do("shards-9", 0) == "shards ends with step 3; there is no shards-9 to do"
+    slices.publish()
     assert corpus_bytes(slices.finish()) == published
     assert slices.do("clean", 0).endswith("is complete already; nothing to do")
 
