@@ -9,6 +9,7 @@ machine is over when one command has seen the same number for three minutes of i
 """
 
 import contextlib
+import hashlib
 import os
 import re
 import secrets
@@ -29,6 +30,7 @@ FOLDER = "at_work"
 LEASE = re.compile(r"at_work/[0-9a-f]{16}-[0-9]{8}\.json")  # names of leases in a work location
 RENEWED_SECONDS = 60.0
 NO_SLICE = -1
+ID_HALF = 8  # digits of an id that say what its command does
 VALID_SECONDS = 180.0  # for commands on other machines: two renewals may be late
 
 _first_seen: dict[str, dict[str, float]] = {}  # root of a store -> name of a lease -> when this process first saw it
@@ -101,11 +103,12 @@ def process_born(process: int) -> str:
     return "" if Path("/proc/self/stat").exists() else "?"
 
 
-def read_leases(store: Store) -> dict[str, Lease]:
-    """Name -> lease, of every one that is there and readable. Cost: a listing, and a small read each."""
+def read_leases(store: Store, begin: str = "") -> dict[str, Lease]:
+    """Name -> lease, of every one that is there and readable. begin: of their ids. Cost: a listing, and a small read
+    each."""
     found = {}
     for name in store.list(FOLDER):
-        if not LEASE.fullmatch(name):
+        if not LEASE.fullmatch(name) or not name.startswith(f"{FOLDER}/{begin}"):
             continue
         with contextlib.suppress(FileNotFoundError, FormatError, TypeError, ValueError):  # removed, or not ours
             fields = unseal(store.read(name), store.url(name))
@@ -124,10 +127,10 @@ def _is_alive(store: Store, name: str, lease: Lease) -> bool:
     return time.monotonic() - _first_seen[store.root][name] < VALID_SECONDS
 
 
-def others_at_work(store: Store) -> list[Lease]:
+def others_at_work(store: Store, begin: str = "") -> list[Lease]:
     """The commands that are at work, the first to come first. One that is renewed right now may be missed, or be there
-    twice under both names: each is listed once."""
-    newest = {lease.id: (name, lease) for name, lease in sorted(read_leases(store).items())}
+    twice under both names: each is listed once. begin: of their ids."""
+    newest = {lease.id: (name, lease) for name, lease in sorted(read_leases(store, begin).items())}
     alive = (lease for name, lease in newest.values() if _is_alive(store, name, lease))
     return sorted(alive, key=lambda lease: (lease.started, lease.id))
 
@@ -137,6 +140,18 @@ def remove_stale_leases(store: Store) -> None:
     for name, lease in read_leases(store).items():
         if not _is_alive(store, name, lease):
             _remove(store, name)
+
+
+def remove_slice_leases(store: Store) -> None:
+    """Remove the leases of slices: the run is complete, so whoever holds one is gone, or does what is done."""
+    for name, lease in read_leases(store).items():
+        if lease.step:
+            _remove(store, name)
+
+
+def lease_id(step: str, slice_: int) -> str:
+    """A new id: commands that do the same have the same first half, so each finds the others without reading all."""
+    return hashlib.sha256(f"{step}/{slice_}".encode()).hexdigest()[:ID_HALF] + secrets.token_hex(ID_HALF // 2)
 
 
 @contextlib.contextmanager
@@ -151,7 +166,7 @@ def at_work(
     """
     now = time.time()
     lease = Lease(
-        secrets.token_hex(8),
+        lease_id(step, slice_),
         socket.gethostname(),
         machine_id(),
         os.getpid(),
@@ -173,8 +188,8 @@ def at_work(
 
 def _tell_of_others(store: Store, own: Lease, shared: bool, say: Callable[[str], None]) -> None:
     if not own.step:
-        remove_stale_leases(store)  # a listing each for thousands of slices would be too much
-    for lease in others_at_work(store):
+        remove_stale_leases(store)
+    for lease in others_at_work(store, own.id[:ID_HALF] if own.step else ""):
         # Of two here that start at once each may see the other: the first one goes on.
         if lease.id == own.id or (lease.is_here and _came_first(own, lease)):
             continue

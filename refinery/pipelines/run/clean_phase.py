@@ -64,10 +64,13 @@ class CleanPhase:
         self._run_cut(self.cut.waves_of(number))
 
     def missing(self) -> list[Wave]:
-        """The waves of the cut whose report is not there; a listing may be old, so they are asked for by name."""
+        """The waves of the cut whose report is not there."""
+        return self._left(self.cut.waves if self.cut else ())
+
+    def _left(self, waves: Sequence[Wave]) -> list[Wave]:
+        """Those of these waves whose report is not there. A listing may be old, so they are asked for by name."""
         store = self.jobs.store
         listed = set(store.list(PHASE))
-        waves = self.cut.waves if self.cut else ()
         return [w for w in waves if (name := wave_name(w.number)) not in listed and store.size(name) is None]
 
     def finish(self) -> dict[str, Any]:
@@ -115,8 +118,7 @@ class CleanPhase:
             todo = unread_tasks(self.jobs.work, todo, reports[-1:])
 
     def _run_cut(self, waves: Sequence[Wave]) -> None:
-        store, missing = self.jobs.store, {wave.number for wave in self.missing()}
-        todo = [wave for wave in waves if wave.number in missing]
+        store, todo = self.jobs.store, self._left(waves)
         if len(todo) < len(waves):
             self.say(f"clean: {len(waves) - len(todo)} of {len(waves)} waves are done")
         for place, wave in enumerate(todo):

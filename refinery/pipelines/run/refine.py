@@ -26,7 +26,7 @@ from refinery.pipelines.recipe.idle import idle_settings
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.recipe.writers import know_writer
 from refinery.pipelines.reports.run.write import leave_report
-from refinery.pipelines.run.at_work import at_work, remove_stale_leases
+from refinery.pipelines.run.at_work import at_work, remove_slice_leases, remove_stale_leases
 from refinery.pipelines.run.clean_phase import CleanPhase
 from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
 from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, refuse_empty
@@ -378,5 +378,6 @@ class Refinement:
         self.work_store.sweep()
         remove_stale_leases(self.work_store)
         remove_failures(self.work_store)
+        remove_slice_leases(self.work_store)
         if self.discard_work:
             remove_work(self.work_store, self.say)

@@ -65,11 +65,11 @@ class SlicedJob:
     runner: Runner
     is_done: Callable[[], bool]
     say: Callable[[str], None]
-    _sealed: list[SealedStep] = field(default_factory=list)
+    sealed: list[SealedStep] = field(default_factory=list)
 
     def is_begun(self) -> bool:
         """Whether a slice of it is done."""
-        return self.files(0).missing() != list(range(self.of))
+        return self.files(0).is_begun()
 
     def files(self, number: int) -> StepFiles:
         """Those of a step."""
@@ -83,12 +83,12 @@ class SlicedJob:
         before that are missing, and whatever the step raises.
         """
         self._seal_before(min(task.number, 1))
-        steps = self._sealed[-1].steps if self._sealed else (False,)
-        if self._sealed and task.number >= len(steps):
+        steps = self.sealed[-1].steps if self.sealed else (False,)
+        if self.sealed and task.number >= len(steps):
             raise StepDone(f"{self.phase} ends with step {len(steps) - 1}; there is no {task.step} to do")
         self._seal_before(task.number)
         is_whole = steps[task.number]
-        if task.slice not in self.files(task.number).missing() or (is_whole and task.slice):
+        if (is_whole and task.slice) or self.files(task.number).is_done(task.slice):
             raise task.nothing_left(self.of)
         self._run(task.number, self._all if is_whole else (task.slice,), label, build, work)
         for number in range(task.number + 1, len(steps)):
@@ -117,10 +117,10 @@ class SlicedJob:
         return tuple(range(self.of))
 
     def _seal_before(self, number: int) -> None:
-        for each in range(len(self._sealed), number):
+        for each in range(len(self.sealed), number):
             sealed = self.files(each).seal()
-            check_received(self._sealed, each, sealed)
-            self._sealed.append(sealed)
+            check_received(self.sealed, each, sealed)
+            self.sealed.append(sealed)
 
     def _run(self, number: int, mine: tuple[int, ...], label: str, build: Build, work: Work | None) -> None:
         exchanges = _Exchanges(self, number, mine)
@@ -139,7 +139,7 @@ class _Exchanges:
     def begin(self, folder: Path, slots: int, repeats: bool) -> SlicedExchanges:
         """Fetch what the slices receive into a local folder."""
         folder.mkdir()
-        before = self.job._sealed[: self.number]
+        before = self.job.sealed[: self.number]
         for sealed in before:
             for file in sealed.files:
                 for exchange, table in file.tables.items():

@@ -18,7 +18,7 @@ from refinery.loader.errors import written_by_a_run
 from refinery.loader.format.manifest import SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.store import StorageConflict, Store
 from refinery.pipelines.run.slices.errors import SliceError
-from refinery.pipelines.run.slices.names import FOLDER
+from refinery.pipelines.run.slices.names import FOLDER, RECORD
 from refinery.transforms.core.exchange.place import sum_of
 from refinery.transforms.core.exchange.section_file import Sent
 from refinery.transforms.core.exchange.tally import ExchangeError, Tally, difference
@@ -81,6 +81,15 @@ class StepFiles:
         if len(slices) != self.of:
             raise ValueError(f"slices: {len(slices)} given, one or all {self.of} are allowed")
         return "all"
+
+    def is_done(self, number: int) -> bool:
+        """Whether a slice is done. Cost: three requests at most."""
+        names = ("sealed", "all", f"slice-{number:05d}")
+        return any(self.store.size(f"{self.folder}/{name}.json") is not None for name in names)
+
+    def is_begun(self) -> bool:
+        """Whether any slice is done. Cost: a listing."""
+        return any(map(RECORD.fullmatch, self.store.list(self.folder)))
 
     def missing(self) -> list[int]:
         """The slices that are not done. A listing may be old, so those that it lacks are asked for by name."""
