@@ -109,6 +109,7 @@ def test_the_archive_holds_every_source_file_once_and_no_test(sdist: Path) -> No
     }
 
 
+@one_commit_in_four
 def test_the_wheel_holds_every_source_file_and_a_module_for_each_kernel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()

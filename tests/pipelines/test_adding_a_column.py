@@ -12,6 +12,7 @@ import refinery.corpus
 from refinery.pipelines.cli.command_line import execute
 from tests.docs.blocks import subject_text
 from tests.pipelines.small_runs import command, text_of
+from tests.sampling import one_commit_in_four
 
 PAGE = subject_text("extending")
 SECTION = PAGE[PAGE.index("# A column\n") :]
@@ -53,6 +54,7 @@ def test_the_steps(mine: Path) -> None:
     assert any(series.name == "sentence_length" for point in statistics.points for series in point.series)
 
 
+@one_commit_in_four
 def test_exports_have_it(mine: Path) -> None:
     assert execute([str(word) for word in command(mine, mine / "out")]) == 0
     asked = ["--format", "jsonl", "--fields", "id,sentence_length", "--output", str(mine / "jsonl")]

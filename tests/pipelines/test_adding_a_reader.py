@@ -166,6 +166,7 @@ def test_a_reader_of_this_tree(mine: Path, tmp_path: Path) -> None:
     assert corpora[0] == corpora[1] != {}
 
 
+@one_commit_in_four
 def test_its_own_test_passes(tmp_path: Path) -> None:
     (tmp_path / "mbox.py").write_text(CODE)
     (tmp_path / "test_mbox.py").write_text(TEST)

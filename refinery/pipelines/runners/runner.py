@@ -26,6 +26,7 @@ from refinery.pipelines.runners.portable.addresses import (
     job_endpoint,
     portable_problems,
 )
+from refinery.pipelines.runners.quick_pickles import quick_pickles
 from refinery.pipelines.runners.scratch import scratch_space
 from refinery.transforms.core.exchange.on_disk import DiskExchanges, exchange_on_disk, finish_graph
 from refinery.transforms.core.live import live_totals
@@ -205,10 +206,10 @@ class Runner:
                     disk = DiskExchanges(str(folder / "exchanges"), max(1, self.workers), repeats(self.flags))
                     exchange_on_disk(pipeline, disk)
                     remember_what_never_changes()
-                    build(pipeline)
-                    finish_graph(pipeline)
                     options = local_options(self.workers, list(self.flags))
-                    with self._ending_workers():
+                    with quick_pickles(), self._ending_workers():
+                        build(pipeline)
+                        finish_graph(pipeline)
                         run_local(pipeline, self.pool, options, folder)
             else:
                 state = self._start(build, self.flags).wait_until_finish()

@@ -13,6 +13,7 @@ from refinery.pipelines.run.api import refine
 from refinery.pipelines.run.phases import remove_work
 from refinery.transforms.write import records
 from tests.pipelines.small_runs import digests, folder_files
+from tests.sampling import one_commit_in_four
 
 
 def run(small: Path, output: Path) -> dict[str, str]:
@@ -24,6 +25,7 @@ def rows_of(prefix: Path, folder: str) -> list[dict[str, str]]:
     return [row for path in sorted((prefix / folder).iterdir()) for row in pq.read_table(path).to_pylist()]
 
 
+@one_commit_in_four
 def test_many_parts_are_gathered_by_a_job(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     by_launcher = run(small, tmp_path / "a")
     monkeypatch.setattr(publish, "FEW_PARTS", 0)

@@ -39,6 +39,7 @@ def shorten(prefix: Path, phase: str, stage: str) -> None:
         path.write_bytes(seal({key: value for key, value in payload.items() if key != "sha256"}))
 
 
+@one_commit_in_four
 def test_a_prefix_with_short_shards_is_freed_by_the_same_command(
     forks: ForkServer, small: Path, tmp_path: Path
 ) -> None:

@@ -120,6 +120,7 @@ def test_signatures_are_needed_only_until_phase_2_is_done(folder):
     assert refused.returncode != 0 and not (folder / "third" / "manifest.json").exists()
 
 
+@one_commit_in_four
 def test_within_each_source_first(folder):
     near = "near_dup_in_source={'*': {threshold: 0.5, bands: 28, rows: 4}}"
     run("refine", folder / "new.yaml", "--output", folder / "inside", "--set", near, "--quiet")

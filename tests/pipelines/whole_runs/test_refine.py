@@ -80,6 +80,7 @@ def test_work_elsewhere_and_discarded(small: Path, tmp_path: Path) -> None:
     assert corpus_bytes(tmp_path / "out2") == corpus_bytes(tmp_path / "here")
 
 
+@one_commit_in_four
 def test_documents_of_a_run_are_a_source(corpus: Path, inputs: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     source = {"name": "old", "paths": [f"{corpus}/work/documents/*.parquet"], "format": "documents"}

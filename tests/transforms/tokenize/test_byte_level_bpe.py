@@ -182,6 +182,7 @@ def test_merges_follow_rank_then_position() -> None:
         np.testing.assert_array_equal(fast.encode("abcca" * size), reference.encode("abcca" * size))
 
 
+@one_commit_in_four
 def test_millions_of_characters_in_one_piece() -> None:
     fast, _ = engines("gpt2")
     for text in ("a" * 3_000_000, " " * 1_000_000, "\n" * 1_000_000, "中" * 500_000, "!a" * 500_000):

@@ -49,6 +49,7 @@ def test_an_honest_corpus_of_the_web(corpus: Path) -> None:
     assert verdict.statement().startswith(f"all {read:,} records")
 
 
+@one_commit_in_four
 def test_an_honest_corpus_of_source_code(tmp_path: Path) -> None:
     """Copies of constructs are cut out of files there: such texts are compared as parts."""
     inputs = make_code_inputs(tmp_path / "in")
@@ -147,6 +148,7 @@ def test_a_count_that_is_moved_to_another_reason(corpus: Path, tmp_path: Path) -
     assert [finding.what for finding in verdict.faults] == ["another number of records"] * 2
 
 
+@one_commit_in_four
 def test_samples(corpus: Path) -> None:
     """A part of the records, the same each time, of another seed another one; some input files alone."""
     one, again, other = audited(corpus, 0.2), audited(corpus, 0.2), audited(corpus, 0.2, seed=1)

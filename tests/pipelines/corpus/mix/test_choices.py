@@ -20,7 +20,7 @@ from refinery.pipelines.progress.work import Work
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from tests.mix_factory import documents_of, mix_corpus, write_recipe
 from tests.plain_manifest import manifest_of
-from tests.sampling import one_commit_in_four, sampled
+from tests.sampling import examples, one_commit_in_four, sampled
 from tests.shared import shared
 
 MASK = 2**64 - 1
@@ -203,7 +203,7 @@ def in_bin(value: float, found: dict[str, float]) -> bool:
     return found["from"] <= value <= found["to"]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_plan(corpora: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     times = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.75, 2.0, 3.1])

@@ -18,6 +18,7 @@ from refinery.pipelines.corpus.audit.verdict import Verdict
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.corpus.remove.corpora import remove, rows, write_list
 from tests.pipelines.corpus.remove.families import Corpus, Record, sentence
+from tests.sampling import one_commit_in_four
 from tests.shared import shared
 
 
@@ -59,6 +60,7 @@ def audited(prefix: Path) -> Verdict:
     return audit(Asked(str(prefix)), Sample(1.0), 0, None, lambda line: None)
 
 
+@one_commit_in_four
 def test_honest_versions_pass(versions: list[Path]) -> None:
     for number, prefix in enumerate(versions):
         verdict = audited(prefix)

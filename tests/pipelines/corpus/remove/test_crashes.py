@@ -117,6 +117,7 @@ def test_storage_that_fails_now_and_then(taken: Place, asked: Path, forks: ForkS
         assert made == files_of(tmp_path / "new")
 
 
+@one_commit_in_four
 def test_another_request_is_refused(taken: Place, asked: Path, forks: ForkServer, tmp_path: Path) -> None:
     """Of a finished version, of one that was begun, of a folder with other files, and of the corpus itself."""
     other = write_list(tmp_path / "other.txt", ["https://site13.example/13"])

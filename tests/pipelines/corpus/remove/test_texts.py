@@ -10,6 +10,7 @@ from refinery.pipelines.corpus.verify.verify import verify
 from tests.pipelines.corpus.remove.conftest import Place
 from tests.pipelines.corpus.remove.corpora import PAGES, remove, rows, write_list
 from tests.pipelines.inputs import run
+from tests.sampling import one_commit_in_four
 
 QUIZ = "https://site12.example/12"
 
@@ -25,6 +26,7 @@ def quiz(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@one_commit_in_four
 def test_benchmarks_are_reported_and_removed(taken: Place, quiz: Path, tmp_path: Path) -> None:
     files = quiz / "quiz.jsonl", quiz / "exam.jsonl"
     report = tmp_path / "matches.jsonl"

@@ -71,6 +71,7 @@ def test_much_of_everything_is_less_than_what_the_page_says(crowd: Statistics) -
     assert parse_statistics(data) == crowd
 
 
+@one_commit_in_four
 def test_what_is_told_apart_is_what_there_is_most_of_and_sums_hold(crowd: Statistics) -> None:
     for point in crowd.points:
         assert point.collected and point.total is not None

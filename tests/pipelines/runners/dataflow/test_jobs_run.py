@@ -267,6 +267,7 @@ def test_a_job_that_fails_and_one_that_leaves_no_report(
     check(finished, gcs, dataflow, jobs=4)
 
 
+@one_commit_in_four
 def test_two_commands_at_once_share_their_jobs(
     dataflow: FakeDataflow,
     run: Callable[..., int],
