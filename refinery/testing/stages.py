@@ -33,7 +33,8 @@ class StageTests:
     """Tests of one stage that judges documents. Give it `stage`, the declaration, and `examples`: text -> the reason
     for which it is dropped, "" where it is kept; some of both where the stage has reasons. `unlimited`: numeric
     parameters that may be any number. A stage that looks at more than the text, or needs a file or a parameter, gives
-    `document` and `params`, too. `shapes`: those of the long texts that it is tried with, all of hostile.SHAPES.
+    `document` and `params`, too. `shapes`: the long texts that it is tried with, by their names in hostile.SHAPES; all
+    unless given.
 
     What they hold a stage to: parameters are described, limited, refused in a line and read back as recorded; the same
     document gives the same answer, whatever was judged before, in another process and after pickling; what is kept has

@@ -12,7 +12,9 @@ import refinery.corpus
 from refinery.pipelines.cli.command_line import execute
 from tests.docs.blocks import subject_text
 from tests.pipelines.small_runs import command, text_of
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 PAGE = subject_text("extending")
 SECTION = PAGE[PAGE.index("# A column\n") :]
@@ -54,7 +56,6 @@ def test_the_steps(mine: Path) -> None:
     assert any(series.name == "sentence_length" for point in statistics.points for series in point.series)
 
 
-@one_commit_in_four
 def test_exports_have_it(mine: Path) -> None:
     assert execute([str(word) for word in command(mine, mine / "out")]) == 0
     asked = ["--format", "jsonl", "--fields", "id,sentence_length", "--output", str(mine / "jsonl")]

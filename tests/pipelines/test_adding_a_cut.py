@@ -22,7 +22,9 @@ from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import OFF, text_of
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 PAGE = subject_text("extending")
 SECTION = PAGE[PAGE.index("# A cut\n") :]
@@ -178,7 +180,6 @@ def test_a_search_of_ones_own(mine: Path, tmp_path: Path) -> None:
     assert len(whole) == parts > 0 and len(cut) == PAGES - parts
 
 
-@one_commit_in_four
 def test_its_test_passes(mine: Path) -> None:
     (mine.parent / "test_sentences.py").write_text(TEST)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(mine.parent / "test_sentences.py")]
@@ -203,7 +204,6 @@ def test_another_threshold_repeats_phases_2_and_3_alone(mine: Path, tmp_path: Pa
     assert all(changed[phase] != after[phase] for phase in after)
 
 
-@one_commit_in_four
 def test_a_takedown_knows_that_others_would_be_cut_again(mine: Path, tmp_path: Path) -> None:
     """A copy in another source does not come back: what is cut out of it depends on all documents."""
     with (mine.parent / "1.jsonl").open("a") as file:

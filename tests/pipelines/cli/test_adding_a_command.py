@@ -58,6 +58,7 @@ def refinery(site: Path, *words: object) -> "subprocess.CompletedProcess[str]":
 # --- the steps of the page ------------------------------------------------------------------------------------------
 
 
+@one_commit_in_four
 def test_a_command_of_a_package(site: Path, corpus: Path) -> None:
     done = refinery(site, NAME, corpus, "-n", 2)
     assert done.returncode == 0, done.stderr

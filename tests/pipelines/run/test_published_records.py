@@ -13,7 +13,9 @@ from refinery.pipelines.run.api import refine
 from refinery.pipelines.run.phases import remove_work
 from refinery.transforms.write import records
 from tests.pipelines.small_runs import digests, folder_files
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def run(small: Path, output: Path) -> dict[str, str]:
@@ -25,7 +27,6 @@ def rows_of(prefix: Path, folder: str) -> list[dict[str, str]]:
     return [row for path in sorted((prefix / folder).iterdir()) for row in pq.read_table(path).to_pylist()]
 
 
-@one_commit_in_four
 def test_many_parts_are_gathered_by_a_job(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     by_launcher = run(small, tmp_path / "a")
     monkeypatch.setattr(publish, "FEW_PARTS", 0)

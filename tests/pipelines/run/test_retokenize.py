@@ -12,7 +12,9 @@ from refinery.pipelines.run.retokenize import recorded_run
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import command, digests, folder_files, make_small_inputs, text_of
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def other_tokenizer(folder: Path) -> Path:
@@ -60,7 +62,6 @@ def test_what_cannot_be_taken_over_is_said(tmp_path: Path) -> None:
     assert "there is no _run.json; name the prefix of a run" in said
 
 
-@one_commit_in_four
 def test_changed_files_of_the_recipe_are_named(tmp_path: Path) -> None:
     """A list that phase 1 reads has changed since: its documents are not what this recipe would keep."""
     inputs = make_small_inputs(tmp_path / "inputs")

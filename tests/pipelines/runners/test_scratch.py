@@ -16,7 +16,9 @@ from refinery.loader.storage.full_disk import RUN_PREFIX, DiskFull, naming_scrat
 from refinery.pipelines.runners import scratch
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.runners.scratch import LOCK, remove_stale, scratch_space
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def test_what_killed_commands_left_is_removed(tmp_path: Path) -> None:
@@ -105,7 +107,6 @@ def fails_and_writes_on(folder: Path) -> None:
     raise ValueError("this job fails")
 
 
-@one_commit_in_four
 def test_workers_of_a_failed_job_write_nothing_more(tmp_path: Path) -> None:
     """The folder is gone, and the next job has other workers."""
     place = tmp_path / "scratch"

@@ -14,7 +14,9 @@ from refinery.loader.format.manifest import seal, unseal
 from refinery.pipelines.cli.command_line import execute
 from tests.fork_server import ForkServer, Outcome
 from tests.pipelines.small_runs import check_corpus, command, digests, folder_files, rows
-from tests.sampling import one_commit_in_four, sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 Fresh = Callable[[str], dict[str, str]]
 
@@ -113,7 +115,6 @@ def test_what_is_to_be_read_is_said(small: Path, files: Path, old: Path, forks: 
     assert "clean: 2 waves are done, 2 to go" in done.out
 
 
-@one_commit_in_four
 def test_chains_lead_to_the_end_in_one_step(
     small: Path, files: Path, old: Path, forks: ForkServer, tmp_path: Path
 ) -> None:
@@ -132,7 +133,6 @@ def test_chains_lead_to_the_end_in_one_step(
     assert forks.run("verify", tmp_path / "3").code == 0
 
 
-@one_commit_in_four
 def test_parts_are_found_where_they_are(small: Path, files: Path, old: Path, forks: ForkServer, tmp_path: Path) -> None:
     """trace looks into documents/, a recipe compares with signatures/, --discard-work removes what is its own."""
     assert refine(forks, small, tmp_path / "new", files, "bcd", "--reuse", old, "--discard-work").code == 0
@@ -148,7 +148,6 @@ def test_parts_are_found_where_they_are(small: Path, files: Path, old: Path, for
     assert documents == len(set(NUMBERS["a"]) - known) > 0
 
 
-@one_commit_in_four
 def test_a_killed_take_over_goes_on(
     small: Path, files: Path, old: Path, forks: ForkServer, fresh: Fresh, tmp_path: Path
 ) -> None:
@@ -211,7 +210,6 @@ def test_a_wave_whose_files_have_changed_is_read_again(
     assert "2 waves of the clean phase reused" in done.out or "reuse: clean reused" in done.out, done.out
 
 
-@one_commit_in_four
 def test_parts_that_are_gone_are_not_taken_over(small: Path, files: Path, forks: ForkServer, tmp_path: Path) -> None:
     assert refine(forks, small, tmp_path / "old", files, "bc").code == 0
     next((tmp_path / "old/work/documents").iterdir()).unlink()

@@ -26,7 +26,9 @@ from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, ba
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.small_runs import JUDGES_OFF
-from tests.sampling import one_commit_in_four, sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 IDENTICAL, NEAR_COPIES, TEMPLATED, WINDOWS = 3000, 400, 700, 300
 IN_SOURCE = {"threshold": 0.8, "bands": 28, "rows": 4}
@@ -117,7 +119,6 @@ def corpus(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prefix
 
 
-@one_commit_in_four
 def test_the_input_is_trouble(corpus: Path) -> None:
     signatures = compute_signatures([templated(n) for n in range(TEMPLATED)], SignatureParams())
     hashes = band_hashes(signatures, IN_SOURCE["bands"], IN_SOURCE["rows"])

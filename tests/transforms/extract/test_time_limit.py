@@ -87,6 +87,7 @@ def test_calls_that_end_about_when_their_time_does_never_leak() -> None:
     assert spin(0.3) == "done"
 
 
+@one_commit_in_four
 def test_other_threads_are_left_alone() -> None:
     results: dict[str, str | None] = {}
     threads = [

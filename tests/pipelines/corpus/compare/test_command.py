@@ -16,7 +16,9 @@ from tests.fake_gcs import fake_gcs
 from tests.pipelines.code_runs import make_code_inputs
 from tests.pipelines.corpus.compare.two_runs import HOSTILE
 from tests.pipelines.inputs import run
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def say(capsys: pytest.CaptureFixture[str], *words: object, code: ExitCode = ExitCode.DONE) -> str:
@@ -111,7 +113,6 @@ def test_exit_codes(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "refinery inspect" in capsys.readouterr().err  # of a prefix that is not complete: what to do next
 
 
-@one_commit_in_four
 def test_in_cloud_storage(runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The same answers from a bucket as from folders."""
     local = json.loads(say(capsys, runs / "a", runs / "c", "--json", "--replay", 0))
@@ -127,7 +128,6 @@ def test_in_cloud_storage(runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert remote == local and not calls  # tokens are never read
 
 
-@one_commit_in_four
 def test_source_code_in_other_chunks(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Documents that a stage splits: the parts that only one corpus has are of records that both have. Then a corpus of
     another lane, with which it has nothing in common."""

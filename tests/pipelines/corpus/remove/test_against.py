@@ -25,7 +25,9 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.corpus.remove.test_verify_takedown import REMOVED, edit, edit_listing
 from tests.pipelines.corpus.verify.test_ways import compared
-from tests.sampling import one_commit_in_four, sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 Row = dict[str, Any]
 Lie = Callable[[Path, Path], Any]
@@ -170,7 +172,6 @@ def test_pages_are_looked_at_before_they_are_read(pair: tuple[Path, Path], monke
         assert any("has a page of 999 GB" in failure for failure in differences(*pair))
 
 
-@one_commit_in_four
 def test_every_way_tells_the_same(pair: tuple[Path, Path], tmp_path: Path) -> None:
     """One process, two, shares that are merged, and a job, of versions that differ in many things."""
     new, old = map(str, pair)

@@ -18,8 +18,10 @@ from refinery.pipelines.corpus.audit.verdict import Verdict
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.corpus.remove.corpora import remove, rows, write_list
 from tests.pipelines.corpus.remove.families import Corpus, Record, sentence
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 from tests.shared import shared
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def text(name: str, *numbers: int) -> str:
@@ -60,7 +62,6 @@ def audited(prefix: Path) -> Verdict:
     return audit(Asked(str(prefix)), Sample(1.0), 0, None, lambda line: None)
 
 
-@one_commit_in_four
 def test_honest_versions_pass(versions: list[Path]) -> None:
     for number, prefix in enumerate(versions):
         verdict = audited(prefix)

@@ -13,8 +13,10 @@ from refinery.pipelines.corpus.verify.verify import verify
 from tests.pipelines.code_runs import LENGTH, make_code_inputs, records, write_records
 from tests.pipelines.corpus.remove.corpora import remove, rows
 from tests.pipelines.inputs import run
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 from tests.shared import shared
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 ASKED, OTHER = "Apache-2.0", "MIT"
 COLUMNS = ("url", "license", "source", "origin")
@@ -37,7 +39,6 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared(tmp_path_factory, "code-takedown", fill)
 
 
-@one_commit_in_four
 def test_by_licence(code: Path) -> None:
     """Files whose expression names it go; copies of theirs under another licence come back, from the work files."""
     before, after = (rows(code / name, COLUMNS) for name in ("old", "new"))

@@ -11,8 +11,10 @@ from refinery.pipelines.corpus.verify.verify import verify
 from tests.pipelines.corpus.remove.corpora import remove, removed_rows, rows, write_list
 from tests.pipelines.corpus.remove.families import SOURCES, Corpus, Record, sentence
 from tests.pipelines.inputs import run
-from tests.sampling import one_commit_in_four, sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
 from tests.shared import shared
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 TEXT = " ".join(sentence("story", number) for number in range(8))
 STORY, COPY, LONGER = "https://web.example/story", "https://books.example/story", "https://books.example/longer"
@@ -73,7 +75,6 @@ def test_of_a_text_that_is_claimed_no_copy_is_left(corpus: Path, tmp_path: Path)
     assert verify(str(tmp_path / "new"), against=str(corpus)).failures == []
 
 
-@one_commit_in_four
 def test_beside_a_source_with_a_target(tmp_path: Path) -> None:
     """Documents of other sources pass the writer's stage of targets, and those that come back do."""
     folder = tmp_path / "in"

@@ -13,7 +13,9 @@ from refinery.pipelines.corpus.export.distribution import fetch_shards, shards_o
 from refinery.pipelines.run.errors import RefineError
 from tests.pipelines.corpus.export.exporting import export, files_of, read_pt
 from tests.pipelines.corpus.remove.corpora import rows
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 SIZE = 97
 
@@ -37,7 +39,6 @@ def row_of_tokens(output: Path, split: str) -> np.ndarray:
     return np.concatenate([read_pt(output / part["file"]["path"]) for part in parts])
 
 
-@one_commit_in_four
 def test_an_older_export_is_rewritten(versions: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     export(versions[0], out, "torch", shard_tokens=SIZE)

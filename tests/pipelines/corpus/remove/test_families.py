@@ -36,7 +36,9 @@ from refinery.transforms.write.documents import documents_table
 from tests.pipelines.corpus.remove.corpora import remove, removed_rows, rows, write_list
 from tests.pipelines.corpus.remove.families import RECIPE, SOURCES, Corpus, Record, random_family, random_items
 from tests.pipelines.inputs import corpus_bytes
-from tests.sampling import ALL, one_commit_in_four, sampled
+from tests.sampling import ALL, FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 FACTS = ("id", "source", "origin", "copies", "sources")
 RECIPES: list[dict[str, Any]] = [
@@ -113,7 +115,6 @@ def counted(prefix: Path) -> Any:
     return point and point.model_dump(exclude={"after"})
 
 
-@one_commit_in_four
 @pytest.mark.parametrize("seed", sampled("whole runs with families of duplicates", range(50), 1))
 def test_as_a_run_without_what_went(seed: int, tmp_path: Path) -> None:
     """Two takedowns, one after the other: each is, byte for byte, a run without all that it and the one before list as

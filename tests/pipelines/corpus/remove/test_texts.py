@@ -10,7 +10,9 @@ from refinery.pipelines.corpus.verify.verify import verify
 from tests.pipelines.corpus.remove.conftest import Place
 from tests.pipelines.corpus.remove.corpora import PAGES, remove, rows, write_list
 from tests.pipelines.inputs import run
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 QUIZ = "https://site12.example/12"
 
@@ -26,7 +28,6 @@ def quiz(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@one_commit_in_four
 def test_benchmarks_are_reported_and_removed(taken: Place, quiz: Path, tmp_path: Path) -> None:
     files = quiz / "quiz.jsonl", quiz / "exam.jsonl"
     report = tmp_path / "matches.jsonl"

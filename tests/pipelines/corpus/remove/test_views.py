@@ -17,7 +17,9 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.fake_gcs import fake_gcs
 from tests.pipelines.corpus.remove.corpora import rows
 from tests.pipelines.inputs import run
-from tests.sampling import one_commit_in_four, sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 OPTIONS: Any = {"sequence_length": 16, "batch_size": 2, "seed": 3, "epochs": 1}
 EVERYTHING = [{"name": "all", "parts": ["c"], "times": 2}]
@@ -97,7 +99,6 @@ def test_a_state_of_the_earlier_view_goes_on(shape: int, versions: list[Path], t
         assert new.not_delivered is not None
 
 
-@one_commit_in_four
 def test_in_a_bucket(versions: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Corpora and views in Cloud Storage: the same batches as from folders."""
     near = make_view(tmp_path, versions[0], CHOSEN, MIXED)

@@ -97,6 +97,7 @@ def test_what_is_told_apart_is_what_there_is_most_of_and_sums_hold(crowd: Statis
     assert {test.category: test.p_value for test in crowd.shards.tests}["language"] == 1.0  # all rows are the same
 
 
+@one_commit_in_four
 def test_a_phase_of_a_run_that_did_not_measure_is_not_collected() -> None:
     made = reports(crowded())
     del made["clean"]["statistics"], made["dedup"]["components"]

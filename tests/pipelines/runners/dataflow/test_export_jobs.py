@@ -10,7 +10,9 @@ from tests.corpus_factory import build_corpus
 from tests.fake_dataflow import FakeDataflow, fake_dataflow, run_staged
 from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.pipelines.corpus.export.exporting import export, files_of
-from tests.sampling import sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 CORPUS = "gs://corpus/web"
 # Format, its flags, jobs: one for texts, two for tensors, which counts before it writes.

@@ -28,7 +28,9 @@ from refinery.transforms.dedup.records.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
-from tests.sampling import one_commit_in_four, scaled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, scaled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 PERMUTATIONS = 32  # narrower rows than a run's; whatever depends on the number of members is as large
 MEMBERS_MADE = scaled(100_000, SPLIT_ROWS + 8_000)
@@ -93,7 +95,6 @@ def test_removals_of_a_component(members: np.ndarray, monkeypatch: pytest.Monkey
     assert total[0] == total[1]
 
 
-@one_commit_in_four
 def test_chunks_of_a_component(members: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(propose_chunks, "CHUNK_BYTES", 4 << 20)
     step = partial(propose_chunks.propose_batches, params=EXACT, scope=SCOPE, parts=PARTS, permutations=PERMUTATIONS)
