@@ -263,6 +263,7 @@ def test_verify_finds_other_texts(read: Any, found: str, out: Path) -> None:
             list(refinery.corpus.open(out).documents(["text"]))
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("read", [swapped, longer, shorter, not_gzip])
 def test_no_other_text_stands_beside_an_id(read: Any, out: Path) -> None:
     """A single document is compared with its size and its id. What gzip and bz2 raise for damage is an OSError."""

@@ -98,6 +98,7 @@ def test_it_is_loaded_once_and_travels_by_name(mine: Path, monkeypatch: pytest.M
     assert there.declared.name == there.declared.name == "arrow" and len(loaded) == 2
 
 
+@one_commit_in_four
 def test_its_test_passes(mine: Path) -> None:
     (mine / "test_arrow.py").write_text(TEST)
     done = subprocess.run(

@@ -69,6 +69,7 @@ def test_a_command_of_a_package(site: Path, corpus: Path) -> None:
     assert unknown.returncode == ExitCode.USAGE and "unknown argument: --region=x" in unknown.stderr
 
 
+@one_commit_in_four
 def test_its_test_passes(tmp_path: Path) -> None:
     (tmp_path / "largest_shards.py").write_text(FILE[1])
     (tmp_path / "test_largest_shards.py").write_text(TEST[1])

@@ -115,6 +115,7 @@ def test_same_bytes(corpus: Path, files: Path, tmp_path: Path) -> None:
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
 
 
+@one_commit_in_four
 def test_killed_and_started_again(forks: ForkServer, corpus: Path, files: Path, tmp_path: Path) -> None:
     """In phase 3, where chunks are made: the phases before it are not done again."""
     out = tmp_path / "out"

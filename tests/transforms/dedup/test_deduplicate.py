@@ -92,6 +92,7 @@ def test_chain_of_resemblance_keeps_documents_along_itself(tmp_path):
     assert max(b - a for a, b in pairwise(kept)) <= 6  # 6 * 20 words apart: Jaccard about 0.54
 
 
+@one_commit_in_four
 def test_identical_pages_in_plenty(tmp_path):
     page = " ".join(f"w{i}" for i in range(200))
     docs = [make_document(page, f"o{i}", source=SOURCES[i % 3], url=f"u{i}") for i in range(2000)]
@@ -116,6 +117,7 @@ def test_exact_copies_of_a_near_duplicate_count_for_its_representative(tmp_path)
     assert {v["copies"] for v in others} == {0}
 
 
+@one_commit_in_four
 def test_nothing_and_empty_parts(tmp_path):
     assert deduplicate(tmp_path / "none", []).verdicts == {}
     outcome = deduplicate(tmp_path / "empty", [[], []])

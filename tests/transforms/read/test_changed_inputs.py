@@ -49,6 +49,7 @@ def edit(path: Path, at: int) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
 @pytest.mark.parametrize("form", list(CONTENTS))
 def test_every_reader_of_whole_files_sums_what_it_reads(tmp_path: Path, form: str, ending: str) -> None:

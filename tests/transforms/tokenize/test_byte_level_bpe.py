@@ -97,6 +97,7 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@one_commit_in_four
 @given(text=st.lists(st.sampled_from(UNITS), max_size=60).map("".join))
 @settings(max_examples=examples(400))
 def test_equal_on_odd_characters(name: str, text: str) -> None:

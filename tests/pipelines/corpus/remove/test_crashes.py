@@ -35,6 +35,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in found.items() if name != REPORT}
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_and_started_again(
     part: int, taken: Place, asked: Path, forks: ForkServer, tmp_path: Path, record_property: Any

@@ -132,6 +132,7 @@ def test_spellings(flags: str, lines: list[str], gone: set[str], taken: Place, t
     assert urls(taken.prefix) - urls(tmp_path / "new") == gone
 
 
+@one_commit_in_four
 def test_by_id_and_by_source(taken: Place, tmp_path: Path) -> None:
     """An id is a text's: all copies go. A source goes by itself: what other sources had as its duplicates comes back,
     and what stood for its documents stays, and counts them no more."""
