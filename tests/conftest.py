@@ -94,6 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     would wait for one of them.
     """
     items[:], others = sampling.of_the_tenth(items)
+    sampling.skip_three_in_four(items)
     config.hook.pytest_deselected(items=others)
     items.sort(key=lambda item: item.path.parent != sampling.ROOT / "tests")
 

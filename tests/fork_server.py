@@ -198,12 +198,14 @@ def listen(folder: Path, name: str) -> None:
 
     import tests.faults  # noqa: F401
     from refinery.pipelines.cli.command_line import execute
+    from refinery.pipelines.progress import memory
     from refinery.pipelines.runners.beam_memory import remember_what_never_changes
     from tests.pipelines.small_runs import command, make_small_inputs
     from tests.sampling import skip_syncs
 
     remember_what_never_changes()
     skip_syncs()
+    memory.process_bytes = memory.resident_bytes  # the share of each page is asked of 250 MB, three times a run
     os.cpu_count = lambda: 1  # a worker process costs seconds: tests that want two of them say so
     warm = command(make_small_inputs(folder / "small"), folder / "warm")
     assert execute([str(word) for word in warm]) == 0

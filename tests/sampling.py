@@ -44,6 +44,9 @@ def how_many() -> str:
 ALL = how_many() != "some"  # every test at full size, be it of a tenth
 ONE_TENTH = how_many() == "tenth"
 NODES = "tests of the tenth"  # in `chosen`
+REASON = "one commit in four, and test-all, runs it"
+FILE = "file_on_one_commit_in_four"  # the marker
+FILE_ON_ONE_COMMIT_IN_FOUR = getattr(pytest.mark, FILE)
 
 chosen: dict[str, tuple[int, int]] = {}  # matrix -> how many of its cells run, of how many
 
@@ -117,8 +120,21 @@ def one_commit_in_four(test: Test) -> Test:
     """For a test that takes seconds of its own, such as one that installs a package: a quarter of commits run it."""
     turn = random.Random(f"{seed()} {test.__module__}.{test.__name__}").random() < 0.25
     chosen[f"one commit in four: {test.__name__}"] = int(ALL or turn), 1
-    marked: Test = pytest.mark.skipif(not (ALL or turn), reason="one commit in four, and test-all, runs it")(test)
+    marked: Test = pytest.mark.skipif(not (ALL or turn), reason=REASON)(test)
     return marked
+
+
+def skip_three_in_four(items: Iterable[pytest.Item]) -> None:
+    """Files that say `pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR`: a quarter of commits run each, with all of its tests,
+    since what takes long are the runs that they share.
+    """
+    marked = [item for item in items if item.get_closest_marker(FILE)]
+    files = {item.nodeid.partition("::")[0] for item in marked}
+    kept = {file for file in files if ALL or digest_number(f"{seed()} {file}") % 4 == 0}
+    for item in marked:
+        if item.nodeid.partition("::")[0] not in kept:
+            item.add_marker(pytest.mark.skip(reason=REASON))
+    chosen["files for one commit in four"] = len(kept), len(files)
 
 
 def skip_syncs() -> None:
@@ -152,7 +168,11 @@ def tenth() -> int:
 
 def tenth_of(node: str) -> int:
     """The tenth that a test belongs to. node: its id, as pytest prints it."""
-    return int.from_bytes(hashlib.sha256(node.encode()).digest()[:8]) % TENTHS
+    return digest_number(node) % TENTHS
+
+
+def digest_number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
 
 def of_the_tenth(items: Sequence[Node]) -> tuple[list[Node], list[Node]]:

@@ -11,6 +11,7 @@ import pytest
 
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.transforms.core.document import Document, Drop, RawDocument
+from tests.sampling import one_commit_in_four
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,6 +50,7 @@ def records(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
+@one_commit_in_four
 def test_the_same_bytes_twice(made: Path, tmp_path: Path) -> None:
     write_demo(tmp_path)
     names = sorted(path.name for path in made.iterdir())

@@ -28,6 +28,7 @@ from refinery.loader.stream.simulate import REGION_QUOTA, SimulateParams, main
 from refinery.loader.stream.telemetry import ELSEWHERE, TRACKS
 from tests import corpus_factory
 from tests.docs.blocks import FENCE, ROOT, subject_text
+from tests.sampling import one_commit_in_four
 from tests.test_docs import README, rows, section
 
 TEXT = subject_text("loader")
@@ -239,6 +240,7 @@ def run(code: str, folder: Path, **environment: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@one_commit_in_four
 def test_the_pages_code_runs(folder: Path) -> None:
     """All blocks without PyTorch, each with its own names, in one process."""
     assert len(PLAIN) >= 9

@@ -5,6 +5,7 @@ open is bounded, and refused in one message wherever it is damaged.
 """
 
 import ast
+import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -75,6 +76,11 @@ def opened(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield "manifest's bytes", f"{node.func.attr}({first})"
 
 
+@functools.cache
+def opened_by(path: Path) -> tuple[tuple[str, str], ...]:
+    return tuple(opened(ast.parse(path.read_bytes())))
+
+
 def modules() -> Sequence[tuple[str, Path]]:
     own = [(module_name(path), path) for path in source_files()]
     beside = [path for path in (ROOT / "refinery").rglob("*.py") if path.resolve().is_relative_to(ROOT / "refinery")]
@@ -85,7 +91,7 @@ def test_nobody_else_opens_the_files_of_a_finished_corpus() -> None:
     found = [
         f"{name} opens {what} by {how}: go through refinery.loader.read.corpus.Corpus"
         for name, path in modules()
-        for what, how in opened(ast.parse(path.read_bytes()))
+        for what, how in opened_by(path)
         if not name.startswith(ROOMS[what])
     ]
     assert found == []
@@ -95,7 +101,7 @@ def test_every_room_of_the_list_is_needed() -> None:
     used = {
         (what, room)
         for name, path in modules()
-        for what, _ in opened(ast.parse(path.read_bytes()))
+        for what, _ in opened_by(path)
         for room in ROOMS[what]
         if name.startswith(room)
     }

@@ -23,7 +23,9 @@ from refinery import DISTRIBUTION
 from refinery.pipelines.runners.dataflow.worker_package import PYTHON, pinned_requirements
 from tests.corpus_factory import build_corpus
 from tests.quick_compiler import quick_compiler
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("loader", "transforms", "pipelines")  # links to the folders of these names in refinery/
@@ -211,7 +213,6 @@ TokenStream("corpus", batch_size="8")
 """
 
 
-@one_commit_in_four
 def test_a_users_type_checker_sees_our_types(installed: Path, tmp_path: Path) -> None:
     """mypy reads an installed package only where it finds py.typed."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)

@@ -162,3 +162,47 @@ def test_how_many_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sampling.TESTS, "every")
     with pytest.raises(pytest.UsageError, match="'every' was given, allowed are some, tenth, all"):
         sampling.how_many()
+
+
+# --- files for one commit in four -------------------------------------------------------------------------------------
+
+
+class Item:
+    """What `skip_three_in_four` needs of a test."""
+
+    def __init__(self, nodeid: str, is_marked: bool) -> None:
+        self.nodeid = nodeid
+        self.marks = [pytest.mark.file_on_one_commit_in_four.mark] if is_marked else []
+
+    def get_closest_marker(self, name: str) -> Any:
+        return next((mark for mark in self.marks if mark.name == name), None)
+
+    def add_marker(self, mark: pytest.MarkDecorator) -> None:
+        self.marks.append(mark.mark)
+
+
+def left_out(monkeypatch: pytest.MonkeyPatch, seed: str, is_all: bool = False) -> set[str]:
+    monkeypatch.setattr(sampling, "ALL", is_all)
+    monkeypatch.setattr(sampling, "chosen", {})
+    monkeypatch.setattr(sampling, "seed", lambda: seed)
+    items: list[Any] = [
+        Item(f"tests/test_{name}.py::test_{test}", name != "often")
+        for name in ["often", *map(str, range(40))]
+        for test in "ab"
+    ]
+    sampling.skip_three_in_four(items)
+    found = {item.nodeid for item in items if item.get_closest_marker("skip")}
+    ((kept, count),) = sampling.chosen.values()
+    assert count == 40 and len(found) == 2 * (count - kept)
+    return found
+
+
+def test_a_quarter_of_commits_runs_a_file_with_all_of_its_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = [f"{number:x}" for number in range(200)]
+    found = Counter(node for seed in seeds for node in left_out(monkeypatch, seed))
+    assert all(found[f"tests/test_{name}.py::test_a"] == found[f"tests/test_{name}.py::test_b"] for name in range(40))
+    assert len(found) == 80 and all(100 < count < 190 for count in found.values())  # 150 of 200, more or less
+
+
+def test_all_files_run_where_all_cells_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert left_out(monkeypatch, "1", is_all=True) == set()

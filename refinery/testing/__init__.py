@@ -8,14 +8,19 @@
         def files(self):
             return {"a.mbox": b"From ..."}
 
-pytest finds their tests by name; nothing here imports it. See docs/extending.md.
+pytest finds their tests by name; nothing here imports it. Names are imported on first use. See docs/extending.md.
 """
 
-from refinery.testing.commands import CommandTests
-from refinery.testing.cuts import CutTests
-from refinery.testing.exports import ExportTests
-from refinery.testing.readers import ReaderTests
-from refinery.testing.stages import StageTests
-from refinery.testing.writers import WriterTests
+from typing import TYPE_CHECKING
 
-__all__ = ["CommandTests", "CutTests", "ExportTests", "ReaderTests", "StageTests", "WriterTests"]
+from refinery.offers import offers
+
+if TYPE_CHECKING:
+    from refinery.testing.commands import CommandTests as CommandTests
+    from refinery.testing.cuts import CutTests as CutTests
+    from refinery.testing.exports import ExportTests as ExportTests
+    from refinery.testing.readers import ReaderTests as ReaderTests
+    from refinery.testing.stages import StageTests as StageTests
+    from refinery.testing.writers import WriterTests as WriterTests
+
+__getattr__, __dir__ = offers(__name__, __file__)

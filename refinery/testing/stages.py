@@ -33,7 +33,8 @@ class StageTests:
     """Tests of one stage that judges documents. Give it `stage`, the declaration, and `examples`: text -> the reason
     for which it is dropped, "" where it is kept; some of both where the stage has reasons. `unlimited`: numeric
     parameters that may be any number. A stage that looks at more than the text, or needs a file or a parameter, gives
-    `document` and `params`, too.
+    `document` and `params`, too. `shapes`: the long texts that it is tried with, by their names in hostile.SHAPES; all
+    unless given.
 
     What they hold a stage to: parameters are described, limited, refused in a line and read back as recorded; the same
     document gives the same answer, whatever was judged before, in another process and after pickling; what is kept has
@@ -44,6 +45,7 @@ class StageTests:
 
     stage: ClassVar[Stage[Any]]
     unlimited: ClassVar[tuple[str, ...]] = ()
+    shapes: ClassVar[Sequence[str]] = tuple(SHAPES)
 
     def examples(self) -> Mapping[str, str]:
         """Text -> reason, or "" for one that is kept."""
@@ -234,7 +236,7 @@ class StageTests:
         into no pipeline."""
         params = self.params()
         resource = resource_of(self.stage, params)
-        large = {f"a million characters, {shape}": long_text(shape, LARGE) for shape in SHAPES}
+        large = {f"a million characters, {shape}": long_text(shape, LARGE) for shape in self.shapes}
         for number, (name, text) in enumerate({**HOSTILE, **large}.items()):
             try:
                 answer = judged(self.stage, params, resource, self.document(text, number))
@@ -247,7 +249,7 @@ class StageTests:
     def test_time_grows_with_the_text(self) -> None:
         params = self.params()
         resource = resource_of(self.stage, params)
-        for shape in SHAPES:
+        for shape in self.shapes:
             short, long = (
                 min(self._seconds(params, resource, long_text(shape, size)) for _ in range(runs))
                 for size, runs in ((SHORT, 2), (LONG, 1))

@@ -71,7 +71,7 @@ def test_every_exception_is_in_use() -> None:
 RUN = sorted({block.page for block in BLOCKS if runs_here(block)})
 
 
-@pytest.mark.parametrize("name", sampled("pages whose snippets run", RUN, len(RUN) // 5))
+@pytest.mark.parametrize("name", sampled("pages whose snippets run", RUN, len(RUN) // 8))
 def test_a_pages_snippets_run(
     name: str, tmp_path: Path, inputs: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from refinery.transforms.native import bpe, clusters, heuristics, jaccard
 from tests.native import chosen
+from tests.sampling import one_commit_in_four
 
 ALL = heuristics.WORDS | heuristics.LINES | heuristics.PARAGRAPHS
 
@@ -25,6 +26,7 @@ def measure(text: str, max_ngram: int = 0) -> tuple[heuristics.Features, int]:
 # --- heuristics ------------------------------------------------------------------------------------------------------
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("separator", [" ", "\n", "\n\n"], ids=["words", "lines", "paragraphs"])
 def test_words_and_lines_of_one_slot_cost_what_others_do(separator: str) -> None:
     words = chosen.words_in_one_slot(chosen.WORD_PRIME if separator == " " else chosen.LINE_PRIME, 12)
@@ -125,6 +127,7 @@ print(json.dumps([
 """
 
 
+@one_commit_in_four
 def test_every_process_has_its_own_key_and_the_same_results() -> None:
     found = {
         subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True, text=True).stdout

@@ -12,6 +12,9 @@ import refinery.corpus
 from refinery.pipelines.cli.command_line import execute
 from tests.docs.blocks import subject_text
 from tests.pipelines.small_runs import command, text_of
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 PAGE = subject_text("extending")
 SECTION = PAGE[PAGE.index("# A column\n") :]

@@ -22,6 +22,9 @@ from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import OFF, text_of
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 PAGE = subject_text("extending")
 SECTION = PAGE[PAGE.index("# A cut\n") :]

@@ -19,6 +19,7 @@ from refinery.transforms.write.shards import provenance_columns
 from tests.corpus_factory import tokenizer_json
 from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import corpus_bytes, run
+from tests.sampling import one_commit_in_four
 
 PAGE = subject_text("extending")
 MODULE = '''
@@ -126,6 +127,7 @@ def recipe(tmp_path: Path) -> Iterator[Path]:
     sys.path[:] = [place for place in sys.path if place != str(tmp_path)]
 
 
+@one_commit_in_four
 def test_a_run_from_end_to_end(recipe: Path, tmp_path: Path) -> None:
     """In worker processes and in the command itself: the same bytes, a funnel in the lane's order, verified."""
     for workers in (1, 0):

@@ -126,6 +126,7 @@ def shards(corpus: Path) -> dict[str, bytes]:
     return {path.relative_to(corpus).as_posix(): path.read_bytes() for path in corpus.glob("*/*/shard-*")}
 
 
+@one_commit_in_four
 def test_a_reader_of_ones_own_on_every_runner_here(mine: Path, tmp_path: Path) -> None:
     """Processes of the local runner, this process, and DirectRunner give the same bytes; other commands take it."""
     run("refine", mine, "--output", tmp_path / "pool", "--workers", 1)
@@ -166,6 +167,7 @@ def test_a_reader_of_this_tree(mine: Path, tmp_path: Path) -> None:
     assert corpora[0] == corpora[1] != {}
 
 
+@one_commit_in_four
 def test_its_own_test_passes(tmp_path: Path) -> None:
     (tmp_path / "mbox.py").write_text(CODE)
     (tmp_path / "test_mbox.py").write_text(TEST)
@@ -307,6 +309,7 @@ def test_an_entry_point_is_named_alone(mine: Path, monkeypatch: pytest.MonkeyPat
         load_recipe(str(mine))
 
 
+@one_commit_in_four
 def test_an_installed_package_is_read_in_worker_processes(mine: Path, tmp_path: Path) -> None:
     """A package as pip lays it out, the entry point as the page has it; nothing is beside the recipe."""
     site = tmp_path / "site"

@@ -100,6 +100,7 @@ def test_it_travels_in_the_worker_package(mine: Path) -> None:
         assert b"py_modules=['digits']" in archive.extractfile(names["setup.py"]).read()
 
 
+@one_commit_in_four
 def test_its_test_passes(tmp_path: Path) -> None:
     (tmp_path / "digits.py").write_text(FILE[1])
     (tmp_path / "test_digits.py").write_text(TEST[1])
@@ -157,6 +158,7 @@ def test_set_reaches_its_parameters(mine: Path) -> None:
     assert load_yaml(LINE[0], "line")["stages"][0]["max_ratio"] == 0.02
 
 
+@one_commit_in_four
 def test_the_example_that_the_command_writes_passes_its_own_test(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,6 +31,7 @@ from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.writers import own_writers
 from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import corpus_bytes, run
+from tests.sampling import one_commit_in_four
 
 PAGE = subject_text("extending")
 SECTION = PAGE[PAGE.index("# A writer\n") :]
@@ -196,6 +197,7 @@ def test_what_a_recipe_may_not_ask_for(out: Path, changes: dict[str, object], pr
     assert problem in str(caught.value) and "\n" not in str(caught.value)
 
 
+@one_commit_in_four
 def test_its_test_passes(mine: Path) -> None:
     (mine / "test_jsonl.py").write_text(TEST)
     done = subprocess.run(
@@ -261,6 +263,7 @@ def test_verify_finds_other_texts(read: Any, found: str, out: Path) -> None:
             list(refinery.corpus.open(out).documents(["text"]))
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("read", [swapped, longer, shorter, not_gzip])
 def test_no_other_text_stands_beside_an_id(read: Any, out: Path) -> None:
     """A single document is compared with its size and its id. What gzip and bz2 raise for damage is an OSError."""

@@ -20,6 +20,7 @@ from refinery.pipelines.corpus.export.registry import load_format
 from refinery.pipelines.recipe import user_stages
 from tests.docs.blocks import subject_text
 from tests.pipelines.corpus.export.exporting import corpus_shards
+from tests.sampling import one_commit_in_four
 
 PAGE = subject_text("extending")
 SECTION = PAGE[PAGE.index("# An export\n") :]
@@ -51,6 +52,7 @@ def words(corpus: Path, output: Path, form: str = "") -> list[str]:
     return [form if form and word == "arrow_ipc:ARROW" else word for word in found]
 
 
+@one_commit_in_four
 def test_the_steps(
     corpus: Path, mine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +98,7 @@ def test_it_is_loaded_once_and_travels_by_name(mine: Path, monkeypatch: pytest.M
     assert there.declared.name == there.declared.name == "arrow" and len(loaded) == 2
 
 
+@one_commit_in_four
 def test_its_test_passes(mine: Path) -> None:
     (mine / "test_arrow.py").write_text(TEST)
     done = subprocess.run(

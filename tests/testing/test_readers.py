@@ -14,7 +14,7 @@ from refinery.transforms.read.lines import LINES, lines_of, read_lines
 from refinery.transforms.read.reader import Reader, Records, Split
 from refinery.transforms.read.task import LimitParams, ReadTask
 
-EXAMPLE = b"".join(b"note: number %d %s\n" % (number, b"x" * number) for number in range(1, 6))
+EXAMPLE = b"".join(b"note: number %d %s\n" % (number, b"x" * number * 200) for number in range(1, 6))
 COUNTER = itertools.count()
 
 

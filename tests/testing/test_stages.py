@@ -5,6 +5,8 @@ from typing import Any
 
 from refinery.pipelines.recipe.load_recipe import all_stages
 from refinery.testing import StageTests
+from refinery.testing.hostile import SHAPES
+from tests.sampling import sampled
 from tests.testing.stage_cases import CASES
 
 JUDGING = {stage.name: stage for stage in all_stages() if stage.judge is not None}
@@ -12,6 +14,14 @@ JUDGING = {stage.name: stage for stage in all_stages() if stage.judge is not Non
 
 def test_every_stage_that_judges_documents_is_tried() -> None:
     assert JUDGING.keys() == CASES.keys()
+
+
+LONG = sampled(
+    "long texts for stages",
+    [(stage, shape) for stage in JUDGING for shape in SHAPES],
+    2 * len(JUDGING),
+    lambda cell: cell,
+)
 
 
 class Ours(StageTests):
@@ -32,5 +42,8 @@ class Ours(StageTests):
 for _name, _stage in JUDGING.items():
     _title = "".join(word.capitalize() for word in _name.split("-"))
     globals()[f"Test{_title}"] = type(
-        f"Test{_title}", (Ours,), {"stage": _stage, "unlimited": CASES[_name].unlimited, "__test__": True}
+        f"Test{_title}",
+        (Ours,),
+        {"stage": _stage, "unlimited": CASES[_name].unlimited, "__test__": True}
+        | {"shapes": [shape for name, shape in LONG if name == _name]},
     )

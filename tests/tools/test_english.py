@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampling import one_commit_in_four
 from tools.english import ROOTS, RULES, files, hits, main
 from tools.prose import of_html, of_markdown, of_python, of_script, passages
 
@@ -179,6 +180,7 @@ def test_what_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         passages(tmp_path / "notes.txt")
 
 
+@one_commit_in_four
 def test_what_lint_reads_has_no_such_phrase(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,11 @@ def seal(payload: Mapping[str, Any]) -> bytes:
     """
     if "sha256" in payload:
         raise ValueError("payload: the field 'sha256' given, seal adds it")
-    return _canonical({**payload, "sha256": hashlib.sha256(_canonical(payload)).hexdigest()})
+    before, after = ({key: payload[key] for key in payload if (key < "sha256") == first} for first in (True, False))
+    parts = [_canonical(part)[2:-3] for part in (before, after) if part]
+    digest = hashlib.sha256(b"{\n" + b",\n".join(parts) + b"\n}\n" if parts else b"{}\n").hexdigest()
+    parts.insert(bool(before), b' "sha256": "%s"' % digest.encode())
+    return b"{\n" + b",\n".join(parts) + b"\n}\n"
 
 
 def unseal(data: bytes, what: str) -> dict[str, Any]:

@@ -16,6 +16,11 @@ def process_bytes(pid: int, proc: str = "/proc") -> int | None:
         for line in lines:
             if line.startswith("Pss:"):
                 return int(line.split()[1]) << 10
+    return resident_bytes(pid, proc)
+
+
+def resident_bytes(pid: int, proc: str = "/proc") -> int | None:
+    """Bytes of a process' memory that are resident, those that it shares included; None where nothing says so."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"{proc}/{pid}/statm") as stream:
         return int(stream.read().split()[1]) * PAGE
     return None

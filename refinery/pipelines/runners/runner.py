@@ -28,6 +28,7 @@ from refinery.pipelines.runners.portable.addresses import (
     job_endpoint,
     portable_problems,
 )
+from refinery.pipelines.runners.quick_pickles import quick_pickles
 from refinery.pipelines.runners.scratch import scratch_space
 from refinery.transforms.core.exchange.on_disk import DiskExchanges, exchange_on_disk, finish_graph
 from refinery.transforms.core.live import live_totals
@@ -227,10 +228,10 @@ class Runner:
                     disk = exchanges.begin(*settings) if exchanges else DiskExchanges(str(settings[0]), *settings[1:])
                     exchange_on_disk(pipeline, disk)
                     remember_what_never_changes()
-                    build(pipeline)
-                    finish_graph(pipeline)
                     options = local_options(self.workers, list(self.flags))
-                    with self._ending_workers():
+                    with quick_pickles(), self._ending_workers():
+                        build(pipeline)
+                        finish_graph(pipeline)
                         run_local(pipeline, self.pool, options, folder)
                     if exchanges:
                         exchanges.end(pipeline, disk)

@@ -30,6 +30,7 @@ from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
+from refinery.pipelines.runners.quick_pickles import read_quick_pickles
 from refinery.pipelines.runners.timed_flush import NO_TIMED_FLUSH
 from refinery.transforms.core import live
 from refinery.transforms.core.live import LIVE, live_totals
@@ -170,6 +171,7 @@ def main() -> None:
     logging.basicConfig(level=logging.CRITICAL)
     sdk_worker.print = lambda *_, **__: None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    read_quick_pickles()
     for name in lane_names():  # loaded before the first job, which is of one of them
         find_lane(name)
     asked = json.loads(_first_line())

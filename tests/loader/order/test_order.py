@@ -23,7 +23,7 @@ from refinery.loader.order.order import (
     permute,
     round_keys,
 )
-from tests.sampling import examples, scaled
+from tests.sampling import examples, one_commit_in_four, scaled
 
 MASK = 2**64 - 1
 SHAPES = [(1, 1, 1), (4, 3, 2), (7, 8, 3), (64, 16, 4), (5, 1, 100), (1, 256, 16), (300, 5, 1)]  # K, C, W
@@ -165,6 +165,7 @@ def test_bijection_at_awkward_n(n: int) -> None:
     assert is_bijection(found)
 
 
+@one_commit_in_four
 def test_no_collisions_at_a_billion() -> None:
     """A random map would send 137 of half a million positions to a sample that another one has."""
     n = 10**9 + 7
@@ -217,6 +218,7 @@ def test_pairs_are_equally_frequent(n: int) -> None:
 # --- quality and shape ---------------------------------------------------------------------------------------------
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("n", [500_000, 2**20 + 1, 10**12 // 4096])
 def test_neighbours_are_unrelated(n: int) -> None:
     shuffled = order(n, (block_for(n, 4096), 256, 16))

@@ -26,7 +26,7 @@ from tests.loader.numbered import Lengths, build_numbered
 from tests.loader.packing.packing_oracle import Row, delivered_rows, documents, expected_rows
 from tests.loader.range_server import range_server
 from tests.loader.remote_split import FETCH
-from tests.sampling import examples
+from tests.sampling import examples, one_commit_in_four
 
 LAYOUT: Lengths = {"a": [[5, 9, 40, 3, 3], [], [33, 0, 0, 1, 17]], "b": [[100, 1, 1, 32, 1], [0]], "c": [[], []]}
 ALL: dict[str, Any] = {"doc_ids": True, "position_ids": True, "loss_mask": True}
@@ -50,6 +50,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 lengths = st.lists(st.lists(st.integers(0, 12) | st.integers(0, 70), max_size=12), min_size=1, max_size=3)
 
 
+@one_commit_in_four
 @settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.fixed_dictionaries({"a": lengths, "b": lengths}), st.integers(2, 40), st.integers(1, 300), st.data())
 def test_any_documents(

@@ -34,7 +34,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, StorageError
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
 from tests.loader.store_calls import QUICK, SHORT_DEADLINE, SMALL, TRANSIENT, once_at, patience, use, write_x
-from tests.sampling import examples, sampled
+from tests.sampling import examples, one_commit_in_four, sampled
 
 PIECE = 256 << 10  # the smallest chunk that the service takes
 LARGE = os.urandom(PIECE) * 2 + b"tail"  # three chunks of that size
@@ -316,6 +316,7 @@ def test_permission_to_create_but_not_to_overwrite(server: FakeGcs, store: GcsSt
         store.create("new", b"other")
 
 
+@one_commit_in_four
 def test_large_uploads_need_little_memory(server: FakeGcs, store: GcsStore, tmp_path: Path) -> None:
     with (tmp_path / "source").open("wb") as out:
         out.truncate(6 * UPLOAD_CHUNK)

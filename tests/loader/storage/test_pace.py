@@ -16,6 +16,7 @@ from refinery.loader.storage.pace import FIRST, MOST_BYTES, Pace
 from refinery.loader.storage.store import checksums
 from tests.loader.range_server import RangeServer
 from tests.loader.remote_split import FETCH, check_everything, serving, source_of, wait_for
+from tests.sampling import one_commit_in_four
 
 FAR = time.monotonic() + 10_000
 
@@ -130,6 +131,7 @@ def test_a_server_that_refuses_is_asked_less(status: str, tmp_path: Path) -> Non
         assert source.counters.retries == 3
 
 
+@one_commit_in_four
 def test_neighbouring_blocks_that_are_needed_later_are_one_request(tmp_path: Path) -> None:
     """Rows of a small corpus are anywhere: beyond the first ones, blocks of a group are fetched together."""
     size = 64 * CHECKSUM_BLOCK

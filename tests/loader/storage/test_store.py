@@ -26,6 +26,7 @@ from refinery.loader.storage.store import (
 )
 from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.fake_s3 import FakeS3, fake_s3
+from tests.sampling import one_commit_in_four
 
 # Of real services, for the same tests: "REFINERY_TEST_STORES=s3://bucket/prefix,gs://bucket/prefix make test-stores".
 REAL = {place: place for place in os.environ.get("REFINERY_TEST_STORES", "").split(",") if place}
@@ -129,6 +130,7 @@ def test_create_is_exclusive(store: Store, tmp_path: Path) -> None:
     assert store.list() == ["x"]
 
 
+@one_commit_in_four
 def test_large_objects(store: Store, tmp_path: Path) -> None:
     """In several requests, where there are any; a copy has the same bytes."""
     data = os.urandom(1 << 20) * 17 + b"tail"

@@ -20,7 +20,7 @@ from refinery.loader.order.order import OrderParams
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.telemetry import FOLD, Telemetry
 from tests.loader.numbered import build_numbered
-from tests.sampling import ROOT, spread
+from tests.sampling import ROOT, one_commit_in_four, spread
 
 PLACES = ("/loader/", "threading.py", "weakref.py")
 
@@ -72,6 +72,7 @@ def delivered(one: TokenStream, states: list[Any], interrupt: Interrupt) -> list
         found.append(batch["input_ids"].tobytes())
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("prefetch, worker", [(0, (0, 1)), (1, (0, 1)), (3, (1, 2))])
 def test_an_interrupt_anywhere(corpus: Path, prefetch: int, worker: tuple[int, int]) -> None:
     """In a process of its own: in one that has run thousands of tests, CPython 3.11 was seen to go round in its opcode

@@ -17,6 +17,7 @@ from refinery.loader.stream.schedule import rows_of_rank
 from refinery.loader.stream.simulate import SimulateParams, format_report, main, simulate
 from tests.loader.numbered import build_numbered
 from tests.loader.range_server import range_server
+from tests.sampling import one_commit_in_four
 
 SMALL = SimulateParams(
     tokens=10**9 + 5,
@@ -49,6 +50,7 @@ def test_a_lane_per_host_is_read_about_once(small: dict[str, Any]) -> None:
     )
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("lanes, hosts_per_window", [(4, 2), (2, 4), (1, 8), (16, 1)])
 def test_fewer_lanes_than_hosts_are_read_by_several(small: dict[str, Any], lanes: int, hosts_per_window: int) -> None:
     found = simulate(replace(SMALL, order=OrderParams(1024, lanes, 8)))

@@ -17,7 +17,7 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.registry import Registry
 from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import ROOT, run
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 from tools.commands_page import commands, section_pages
 
 PAGE = subject_text("extending")
@@ -58,6 +58,7 @@ def refinery(site: Path, *words: object) -> "subprocess.CompletedProcess[str]":
 # --- the steps of the page ------------------------------------------------------------------------------------------
 
 
+@one_commit_in_four
 def test_a_command_of_a_package(site: Path, corpus: Path) -> None:
     done = refinery(site, NAME, corpus, "-n", 2)
     assert done.returncode == 0, done.stderr
@@ -68,6 +69,7 @@ def test_a_command_of_a_package(site: Path, corpus: Path) -> None:
     assert unknown.returncode == ExitCode.USAGE and "unknown argument: --region=x" in unknown.stderr
 
 
+@one_commit_in_four
 def test_its_test_passes(tmp_path: Path) -> None:
     (tmp_path / "largest_shards.py").write_text(FILE[1])
     (tmp_path / "test_largest_shards.py").write_text(TEST[1])
@@ -77,6 +79,7 @@ def test_its_test_passes(tmp_path: Path) -> None:
     assert done.returncode == 0 and "8 passed" in done.stdout, done.stdout + done.stderr
 
 
+@one_commit_in_four
 def test_it_is_in_help_completion_and_what_is_suggested(site: Path) -> None:
     said = refinery(site, "--help").stdout
     assert re.search(r"^from other packages:\n  largest-shards +the shards of a corpus with the most tok", said, re.M)
@@ -166,6 +169,7 @@ def test_a_command_that_cannot_be_loaded_breaks_nothing(what: str, tmp_path: Pat
         assert completed.returncode == 0 and re.search(r"\bbad\b", completed.stdout)
 
 
+@one_commit_in_four
 def test_names_that_are_taken_are_refused(tmp_path: Path, corpus: Path) -> None:
     """By ours, by a package that comes first, and by what is no name."""
     text = GOOD + "".join(

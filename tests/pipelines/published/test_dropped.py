@@ -25,6 +25,7 @@ from tests.corpus_factory import replace_manifest
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import command
 from tests.plain_manifest import manifest_of
+from tests.sampling import one_commit_in_four
 
 
 def dropped_of(prefix: Path) -> DroppedFile:
@@ -94,6 +95,7 @@ def test_what_decided_stands_beside_the_threshold(corpus: Path) -> None:
     assert [value for values in numbers for value in values if value.limit is not None and value.value != value.limit]
 
 
+@one_commit_in_four
 def test_a_phase_of_an_older_version_is_missing_and_that_is_said(small: Path, tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     run(*command(small, old))

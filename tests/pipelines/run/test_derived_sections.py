@@ -19,6 +19,7 @@ from refinery.pipelines.run.fingerprint import describe_phase
 from refinery.transforms.core.lane import PHASES, Lane
 from refinery.transforms.dedup.cut_lines import LINES, LineParams
 from refinery.transforms.dedup.cutting_pass import ComparingStage, CuttingPass
+from tests.sampling import one_commit_in_four
 
 ROOT = Path(__file__).parents[3]
 COMPARING = list(
@@ -123,6 +124,7 @@ def names(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
+@one_commit_in_four
 def test_no_other_module_names_a_section() -> None:
     declared = {f"{stage.judge.__module__}" for stage in COMPARING if stage.judge}
     declared |= {"refinery.transforms.dedup.stages"}

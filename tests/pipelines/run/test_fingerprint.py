@@ -22,6 +22,7 @@ from refinery.pipelines.run.fingerprint import (
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.names import PHASES
 from tests.pipelines.inputs import ROOT
+from tests.sampling import one_commit_in_four
 
 
 @pytest.fixture
@@ -113,6 +114,7 @@ print(json.dumps(phase_fingerprints(parse_recipe(json.loads(sys.argv[1])), [{"pa
 """
 
 
+@one_commit_in_four
 def test_comments_messages_and_storage_code_do_not_count(recipe: Recipe, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(ROOT / "refinery", tree / "refinery", ignore=shutil.ignore_patterns("__pycache__"))

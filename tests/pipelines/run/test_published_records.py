@@ -14,6 +14,9 @@ from refinery.pipelines.run.funnel import CountsDisagree
 from refinery.pipelines.run.phases import remove_work
 from refinery.transforms.write import records
 from tests.pipelines.small_runs import digests, folder_files
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def run(small: Path, output: Path) -> dict[str, str]:

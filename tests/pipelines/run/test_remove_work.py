@@ -10,6 +10,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageError
 from refinery.pipelines.run.phases import CLAIMS, remove_work
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
+from tests.sampling import one_commit_in_four
 
 PARTS = [f"{folder}/part-{i:032x}.parquet" for folder in ("documents", "signatures", "verdicts") for i in range(150)]
 CLAIMING = ["clean/wave-00000.json", "clean/wave-00001.json", "dedup/report.json", "shards/report.json"]
@@ -50,6 +51,7 @@ def looks_finished(left: set[str]) -> bool:
     return bool(claims) and not left >= set(PARTS)
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("number", [1, 3, 4, 6, 11, 12, 15, 17, 60, 200, 400])
 def test_cut_off_anywhere(server: FakeGcs, number: int) -> None:
     """From a call on the service answers nothing but 400; then the same command again."""

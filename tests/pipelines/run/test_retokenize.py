@@ -12,6 +12,9 @@ from refinery.pipelines.run.retokenize import recorded_run
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import command, digests, folder_files, make_small_inputs, text_of
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def other_tokenizer(folder: Path) -> Path:

@@ -10,6 +10,7 @@ from apache_beam.runners.worker import data_plane
 
 from refinery.pipelines.runners.beam_settings import settle
 from refinery.pipelines.runners.runner import Runner, launch_flags
+from tests.sampling import one_commit_in_four
 
 LOCAL = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
@@ -38,6 +39,7 @@ def test_servers_bind_to_this_machine_alone(module: object) -> None:
         server.stop(0)
 
 
+@one_commit_in_four
 def test_the_launcher_flushes_no_buffer_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is 0 in every stream that the launcher opens towards workers."""
     limits = []

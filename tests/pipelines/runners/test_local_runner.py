@@ -89,6 +89,7 @@ def test_a_failing_stage_raises_its_own_error(pool: WorkerPool) -> None:
         run_local(pipeline, pool, local_options(2, []))
 
 
+@one_commit_in_four
 def test_workers_end_with_a_killed_launcher() -> None:
     script = "import time\nfrom refinery.pipelines.runners.local_runner import WorkerPool\npool = WorkerPool(2)\n"
     script += "print(*pool.pids, flush=True)\ntime.sleep(600)"

@@ -18,6 +18,9 @@ from refinery.pipelines.runners import scratch
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.runners.scratch import LOCK, remove_stale, scratch_space
 from tests.loader.disk_faults import refused
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def test_what_killed_commands_left_is_removed(tmp_path: Path) -> None:

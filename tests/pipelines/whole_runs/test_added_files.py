@@ -14,7 +14,9 @@ from refinery.loader.format.manifest import seal, unseal
 from refinery.pipelines.cli.command_line import execute
 from tests.fork_server import ForkServer, Outcome
 from tests.pipelines.small_runs import check_corpus, command, digests, folder_files, rows
-from tests.sampling import sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 Fresh = Callable[[str], dict[str, str]]
 
@@ -77,7 +79,7 @@ def fresh(small: Path, files: Path, forks: ForkServer, tmp_path_factory: pytest.
             ("ad", 0, 2, "no wave of the clean phase can be reused"),
             ("b", 0, 0, "1 wave of the clean phase reused"),
         ],
-        2,
+        1,
     ),
 )
 def test_it_is_the_corpus_of_a_run_from_nothing(

@@ -115,6 +115,7 @@ def test_same_bytes(corpus: Path, files: Path, tmp_path: Path) -> None:
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
 
 
+@one_commit_in_four
 def test_killed_and_started_again(forks: ForkServer, corpus: Path, files: Path, tmp_path: Path) -> None:
     """In phase 3, where chunks are made: the phases before it are not done again."""
     out = tmp_path / "out"
@@ -139,6 +140,7 @@ def test_another_tokenizer_moves_the_chunks(corpus: Path, tmp_path: Path) -> Non
     assert manifest_of(tmp_path / "out")["recipe"]["chunk"]["tokenizer"] == ""
 
 
+@one_commit_in_four
 def test_the_same_files_in_another_format(corpus: Path, files: Path, tmp_path: Path) -> None:
     """Parquet with the columns repo, commit, path and content, as others publish it, without a word in the recipe."""
     recipe = yaml.safe_load((files / "recipe.yaml").read_text())

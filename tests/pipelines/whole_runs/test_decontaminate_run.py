@@ -16,6 +16,9 @@ from refinery.pipelines.run.inspection.text import text_lines as inspection_line
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from tests.pipelines.small_runs import check_corpus, digests, folder_files, make_small_inputs, text_of
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 @pytest.fixture(scope="module")

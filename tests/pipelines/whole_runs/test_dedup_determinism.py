@@ -26,7 +26,9 @@ from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, ba
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.small_runs import JUDGES_OFF
-from tests.sampling import sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 IDENTICAL, NEAR_COPIES, TEMPLATED, WINDOWS = 3000, 400, 700, 300
 IN_SOURCE = {"threshold": 0.8, "bands": 28, "rows": 4}

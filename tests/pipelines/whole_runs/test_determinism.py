@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipelines.inputs import corpus_bytes, refine
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 
 VARIANTS = {
     "two workers, other hash seed": (["--workers", 2], 1),
@@ -26,6 +26,7 @@ def test_same_bytes(corpus: Path, inputs: Path, tmp_path: Path, variant: str) ->
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
 
 
+@one_commit_in_four
 def test_direct_runner_has_nothing_to_compare(small: Path, tmp_path: Path) -> None:
     """Where no two documents share a band, groups stay empty; what follows them has bundles all the same."""
     (tmp_path / "in.jsonl").write_text("".join(f'{{"text": "nothing like number {n * n}"}}\n' for n in range(3)))

@@ -8,6 +8,9 @@ from refinery.pipelines import dry_run as dry_run_of
 from refinery.pipelines.cli.command_line import execute
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import command
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 @pytest.fixture

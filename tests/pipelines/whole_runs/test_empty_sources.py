@@ -9,6 +9,9 @@ import pytest
 
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import check_corpus, command, folder_files, rows
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 OTHER = [{"text": f"record {n} is fine", "id": n} for n in range(300)]
 

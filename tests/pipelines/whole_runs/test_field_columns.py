@@ -13,6 +13,9 @@ from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from tests.pipelines.small_runs import command, text_of
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 TITLES = ("One", 2, None, "", "Four")
 

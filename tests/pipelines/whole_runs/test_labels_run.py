@@ -19,9 +19,11 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.filter.rules.expression import column_types, compile_rule
 from tests.pipelines.small_runs import check_corpus, digests, folder_files, make_small_inputs, text_of
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 from tests.shared import shared
 from tests.transforms.filter.fasttext_files import train_labelled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 RULE = "edu > 0.5 or dclm > 0.5 and topic != 'early'"
 
@@ -113,7 +115,6 @@ def numbers(values: dict[str, str]) -> dict[str, float]:
     return {name: float(values[name]) for name in ("edu", "dclm")}
 
 
-@one_commit_in_four
 def test_the_same_bytes_with_worker_processes(inputs: Path, tmp_path: Path) -> None:
     refine(inputs, tmp_path / "two", workers=1)
     assert digests(folder_files(tmp_path / "two")) == digests(folder_files(inputs / "corpus"))

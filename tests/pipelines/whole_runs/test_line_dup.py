@@ -13,7 +13,9 @@ from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.transforms.dedup.cut_lines import LineParams
 from tests.pipelines.whole_runs import cutting_runs
 from tests.pipelines.whole_runs.cutting_runs import cutting_recipe, refine
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 MENU = "Home | About us | Contact"
 PAGES = 30
@@ -64,7 +66,6 @@ def test_phase_1_depends_only_on_whether_lines_are_counted(recipe: Recipe) -> No
     assert changed == [["dedup", "shards"], ["dedup", "shards"], ["clean", "dedup", "shards"]]
 
 
-@one_commit_in_four
 def test_lines_are_cut_without_any_other_deduplication(recipe: Recipe, tmp_path: Path) -> None:
     refine(recipe.replace(exact_dup=False), tmp_path / "cut")
     assert {cut for _, _, cut in contents(recipe, tmp_path / "cut")} == {0, 3}

@@ -9,12 +9,13 @@ import pytest
 from refinery.loader.format.manifest import seal, unseal
 from tests.fork_server import ForkServer
 from tests.pipelines.inputs import corpus_bytes
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 LOST = "the counts do not reconcile"
 
 
-@one_commit_in_four
 def test_a_launcher_that_flushes_by_time_loses_nothing(
     forks: ForkServer, corpus: Path, inputs: Path, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ import yaml
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
 from tests.pipelines.inputs import ROOT, run
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 from tests.transforms.read_fixtures import http, warc_record
 from tests.transforms.tokenizer_files import byte_level_spec, write
 
@@ -85,6 +85,7 @@ def test_the_watch_sees_what_must_not_happen(watch: Path, tmp_path: Path) -> Non
     assert {kind for kind, _ in kinds[3:]} == {"exec"}
 
 
+@one_commit_in_four
 @pytest.mark.parametrize(
     ("engine", "workers"), sampled("engines without a network", [("blocks", 1), ("trafilatura", 0)], 1)
 )

@@ -22,7 +22,9 @@ from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from tests.corpus_factory import build_corpus, tokenizer_json
 from tests.pipelines.small_runs import OFF
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 LENGTH = 64
 
@@ -81,7 +83,6 @@ def test_rows_hold_the_shards(corpus: Path) -> None:
     assert full / (rows * LENGTH) > 0.95
 
 
-@one_commit_in_four
 def test_same_bytes(corpus: Path, data: dict[str, Any], tmp_path: Path) -> None:
     again = refine(parse_recipe(data), tmp_path / "again", workers=2)
     names = sorted(path.relative_to(corpus) for path in (corpus / "packed").rglob("*.parquet"))

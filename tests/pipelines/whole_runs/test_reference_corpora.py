@@ -13,7 +13,9 @@ import yaml
 from refinery.loader.read.corpus import Corpus
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.small_runs import JUDGES_OFF
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def write_texts(path: Path, texts: list[str]) -> None:
@@ -95,14 +97,12 @@ def test_published_documents_win_and_are_not_written_again(folder):
     assert run("verify", folder / "new").returncode == 0
 
 
-@one_commit_in_four
 def test_they_win_the_other_way_to_components(folder):
     won(folder, "one")
     won(folder, "other", "run.components=contraction")
     assert corpus_bytes(folder / "one") == corpus_bytes(folder / "other")
 
 
-@one_commit_in_four
 def test_signatures_are_needed_only_until_phase_2_is_done(folder):
     shutil.copytree(folder / "old", folder / "short")
     settings = ["--set", f"reference_corpora=[{{prefix: {folder / 'short'}}}]", "--quiet"]

@@ -80,6 +80,7 @@ def test_work_elsewhere_and_discarded(small: Path, tmp_path: Path) -> None:
     assert corpus_bytes(tmp_path / "out2") == corpus_bytes(tmp_path / "here")
 
 
+@one_commit_in_four
 def test_documents_of_a_run_are_a_source(corpus: Path, inputs: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     source = {"name": "old", "paths": [f"{corpus}/work/documents/*.parquet"], "format": "documents"}
@@ -194,6 +195,7 @@ def test_work_must_not_hold_the_corpus(inputs: Path, tmp_path: Path, work: str) 
     assert done.returncode == 1 and "--work" in done.stderr and not (tmp_path / "out").exists()
 
 
+@one_commit_in_four
 @pytest.mark.parametrize(
     ("folder", "phase"), sampled("damaged parts of a run", [("documents", "dedup"), ("signatures", "clean")], 1)
 )
@@ -239,6 +241,7 @@ def test_no_code_from_the_working_directory_runs(small: Path, tmp_path: Path) ->
     assert not (tmp_path / "executed").exists()
 
 
+@one_commit_in_four
 def test_one_absurd_record_costs_one_dead_letter(inputs: Path, tmp_path: Path) -> None:
     good = [json.dumps({"text": f"fine text number {i}"}) for i in range(20)]
     deep = ['{"text":"x","url":' + "[" * depth + "]" * depth + "}" for depth in (65, 900, 1010, 100_000)]

@@ -19,7 +19,9 @@ from tests.fake_s3 import FakeS3, fake_s3
 from tests.loader.range_server import RangeServer, range_server
 from tests.pipelines.inputs import ROOT, run
 from tests.pipelines.small_runs import check_corpus, check_work, digests, folder_files, text_of
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 TOKEN = "hf_" + "a" * 34
 SOURCES = ("fineweb-edu", "fineweb", "redpajama", "slimpajama", "c4")
@@ -137,13 +139,11 @@ def test_no_secret_is_written_or_said(unbroken: Path, servers: Servers) -> None:
     assert TOKEN not in servers.refine(unbroken)
 
 
-@one_commit_in_four
 def test_the_same_bytes_whatever_the_workers_and_parts(unbroken: Path, servers: Servers, tmp_path: Path) -> None:
     servers.refine(tmp_path / "c", "--workers", 2, "--set", "run.part_bytes=3000", "--set", "run.wave_files=2")
     assert digests(folder_files(tmp_path / "c")) == digests(folder_files(unbroken))
 
 
-@one_commit_in_four
 def test_an_outage_costs_a_wave_and_no_document(unbroken: Path, servers: Servers, tmp_path: Path) -> None:
     """The store of large files refuses in the middle of the run; the same command goes on where it stopped."""
     refused = {name: data for name, data in servers.hub.store.files.items() if "SlimPajama" in name}

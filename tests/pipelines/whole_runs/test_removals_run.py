@@ -20,7 +20,9 @@ from refinery.pipelines.run.phases import remove_work
 from refinery.pipelines.run.publish import check_removals
 from tests.corpus_factory import tokenizer_json
 from tests.pipelines.inputs import corpus_bytes, run
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -112,7 +114,6 @@ def test_removals_are_what_the_funnel_dropped(corpus: Path) -> None:
     assert (report.failures, report.removals, report.dropped_later) == ([], len(rows), 1)
 
 
-@one_commit_in_four
 def test_the_same_bytes_however_the_work_is_cut(corpus: Path, recipe: Path, tmp_path: Path) -> None:
     cut = ["--set", "run.wave_files=100", "--set", "run.part_bytes=1000"]
     run("refine", recipe, "--output", tmp_path / "out", "--workers", 2, *cut, hash_seed=1)

@@ -20,8 +20,10 @@ from tests.corpus_factory import tokenizer_json
 from tests.fork_server import ForkServer
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.small_runs import OFF
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 from tests.transforms.rights.rights_files import CASES, CC, ROWS, write_table
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 AS_OF = "2026-03-31"
 
@@ -129,7 +131,6 @@ def test_the_manifest_says_which_opt_outs_were_applied(corpus: Path) -> None:
     assert row["found"]["known"]["documents"] > 0 and row["found"]["robots.txt"]["documents"] > 0
 
 
-@one_commit_in_four
 def test_the_same_bytes_from_the_beginning_in_other_processes(recipe: Path, corpus: Path, tmp_path: Path) -> None:
     run("refine", recipe, "--output", tmp_path / "out", "--workers", 2, hash_seed=1)
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)

@@ -17,6 +17,7 @@ from refinery.transforms.core.document import hash64
 from tests.fake_s3 import Call, FakeS3, Fault, fake_s3
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import check_corpus, check_work, digests
+from tests.sampling import one_commit_in_four
 
 FAULTS = ("408", "429", "500", "502", "503", "504", "reset", "lost", "short", "reset in body")
 UPLOAD_FAULTS = (*FAULTS[:-2], "corrupt request", "part of request")
@@ -142,6 +143,7 @@ def test_the_loader_goes_on_from_a_state(
         assert np.array_equal(ours, theirs)
 
 
+@one_commit_in_four
 def test_a_takedown_makes_a_new_version_beside_it(server: FakeS3, there: str, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts.txt"
     hosts.write_text("b.example\n")

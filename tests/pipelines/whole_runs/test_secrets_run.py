@@ -22,6 +22,9 @@ from refinery.pipelines.corpus.trace.trace_text import text_lines
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import OFF, folder_files, make_small_inputs
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 # Where a document ends. Each has canaries in its text, its address and its meta.
 ENDS = ("kept", "copy", "url", "heuristics", "toxicity", "dead", "pii", "read", "extract", "secrets")

@@ -4,11 +4,13 @@ from pathlib import Path
 
 from refinery.transforms.core.resources import key_id
 from tests.pipelines.inputs import corpus_bytes, refine
+from tests.sampling import one_commit_in_four
 
 PHRASE = "correct horse battery staple"
 ID = key_id(PHRASE.encode(), "signature")
 
 
+@one_commit_in_four
 def test_the_secret_decides_and_is_published_nowhere(small: Path, tmp_path: Path) -> None:
     (tmp_path / "key").write_text(PHRASE)
     chosen = ["--set", f"signature.key_id={ID}", "--workers", "0"]

@@ -14,7 +14,9 @@ from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.transforms.dedup.cut_substrings import SubstringParams
 from tests.pipelines.whole_runs import cutting_runs
 from tests.pipelines.whole_runs.cutting_runs import cutting_recipe, refine
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 GROUPS = 12
 
@@ -83,7 +85,6 @@ def test_phase_1_depends_only_on_whether_substrings_are_looked_for(recipe: Recip
     assert changed == [["dedup", "shards"], ["dedup", "shards"], ["clean", "dedup", "shards"]]
 
 
-@one_commit_in_four
 def test_substrings_are_cut_without_any_other_deduplication(recipe: Recipe, tmp_path: Path) -> None:
     refine(recipe.replace(exact_dup=False, line_dup=None), tmp_path / "cut")
     assert len([chars for _, _, chars in contents(recipe, tmp_path / "cut") if chars]) == GROUPS

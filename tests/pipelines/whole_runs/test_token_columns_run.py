@@ -26,7 +26,9 @@ from refinery.transforms.tokenize.encode import check_tokenizer
 from tests.corpus_factory import tokenizer_json
 from tests.packed_factory import rewrite_packed
 from tests.pipelines.small_runs import OFF
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 LENGTH, BUDGET = 256, 200
 FILES, PLAIN = 30, 10
@@ -117,7 +119,6 @@ def test_columns_are_those_of_the_files(corpus: Path) -> None:
     assert seen == FILES and cut > 20
 
 
-@one_commit_in_four
 def test_verified_and_the_same_by_other_workers(corpus: Path, data: dict[str, Any], tmp_path: Path) -> None:
     assert verify(str(corpus)).failures == []
     again = refine(data, tmp_path / "again", workers=1)

@@ -13,7 +13,9 @@ from refinery.pipelines.corpus.verify.verify import verify
 from tests.corpus_factory import tokenizer_json
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.small_runs import OFF
-from tests.sampling import one_commit_in_four
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 # (text, address, date) of each page: three captures of one page, one of them with the text of another page; a copy of
 # the kept capture elsewhere; two documents without a web address.
@@ -85,7 +87,6 @@ def test_captures_are_traced(corpus: Path) -> None:
         assert answer.end.doc.url in ("https://a.example/p/", "https://c.example/")  # the one of the two copies
 
 
-@one_commit_in_four
 def test_the_same_bytes_however_the_work_is_cut(corpus: Path, recipe: Path, tmp_path: Path) -> None:
     cut = ["--set", "run.wave_files=1", "--set", "run.part_bytes=20"]
     run("refine", recipe, "--output", tmp_path / "out", "--workers", 2, *cut, hash_seed=1)

@@ -29,6 +29,7 @@ from refinery.transforms.dedup.signatures import (
 from refinery.transforms.write.documents import documents_table
 from refinery.transforms.write.kept_documents import PartPair, read_kept_documents
 from tests.beam import make_document, run_and_collect
+from tests.sampling import one_commit_in_four
 
 RANK = RankParams(prefer="provenance")
 SIGNATURE = SignatureParams(permutations=16, unit="code")
@@ -93,6 +94,7 @@ def kept_of(folder: str, name: str) -> Iterator[Document]:
         yield from read_kept_documents(pair, 0, (SPAN_CUTS,))
 
 
+@one_commit_in_four
 @pytest.mark.parametrize(("parts", "partitions"), LAYOUTS)
 def test_every_shared_function_stays_once_where_rank_says(tmp_path: Path, parts: int, partitions: int) -> None:
     docs = files()

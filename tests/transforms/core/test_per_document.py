@@ -18,6 +18,7 @@ from refinery.transforms.core.job.report import merge_records
 from refinery.transforms.core.per_document import PerDocument, PerFile
 from refinery.transforms.core.rejects import RejectParams
 from tests.beam import make_document, merge_side_outputs, run_and_collect
+from tests.sampling import one_commit_in_four
 
 ALL = RejectParams(rate=1.0)
 
@@ -127,6 +128,7 @@ def test_reader_that_gives_up_costs_one_dead_letter() -> None:
     }
 
 
+@one_commit_in_four
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.sampled_from(["good", "drop a", "die", "fine"]), max_size=30))
 def test_conservation(texts: list[str]) -> None:

@@ -38,7 +38,7 @@ from refinery.transforms.dedup.records.record_batch import (
     gather,
 )
 from tests.beam import run_and_collect
-from tests.sampling import examples, sampled
+from tests.sampling import examples, one_commit_in_four, sampled
 from tests.transforms.dedup.test_components import EDGES, labels_in, labels_of, plain_union_find, table
 
 Sent = list[tuple[int, bytes]]
@@ -170,6 +170,7 @@ SHAPES = {
 }
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("shape", sampled("shapes of graphs", SHAPES, 5))
 def test_shapes_shrink_as_fast_as_is_reckoned_with(shape):
     """Every two rounds, since the order is a new one then; and no round makes links."""

@@ -24,9 +24,11 @@ from refinery.transforms.dedup.deduplicate import DedupParams
 from refinery.transforms.dedup.near_duplicates import NearParams, band_hashes, sketches
 from refinery.transforms.dedup.signatures import compute_signatures
 from tests.beam import make_document
-from tests.sampling import sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
 from tests.transforms.dedup_oracle import SIGNATURE
 from tests.transforms.dedup_parts import decide, rank_of
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 THRESHOLD = 0.75
 SHINGLES, STEP = 90, 10  # of a text; that a neighbour does not share

@@ -16,9 +16,11 @@ from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, Ne
 from refinery.transforms.dedup.propose_chunks import CHUNK_MEMBERS
 from refinery.transforms.dedup.verify_similarity import COMPONENT_REPRESENTATIVES
 from tests.beam import make_document
-from tests.sampling import one_commit_in_four, sampled, scaled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled, scaled
 from tests.transforms.dedup_oracle import SIGNATURE
 from tests.transforms.dedup_parts import decide
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 VERIFY = ["signature", "exact"]
 IDENTICAL = scaled(50_000, 9_000)
@@ -166,7 +168,6 @@ def sign_chains(docs: Sequence[Document]) -> NDArray[np.uint32]:
     return rows
 
 
-@one_commit_in_four
 def test_chains_in_one_large_bucket_end_alike_in_any_layout(tmp_path: Path) -> None:
     """The only links are those of the bucket, and which documents lead in it depends on the order it is seen in."""
     texts = [f"{family} {place}" for family in range(FAMILIES) for place in range(MEMBERS)]

@@ -13,7 +13,7 @@ from refinery.transforms.dedup.near_duplicates import NearParams
 from refinery.transforms.dedup.records.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
 from tests.beam import make_document, run_and_collect
-from tests.sampling import one_commit_in_four
+from tests.sampling import one_commit_in_four, sampled
 from tests.transforms.dedup_oracle import (
     PRIORITIES,
     SIGNATURE,
@@ -92,6 +92,7 @@ def test_chain_of_resemblance_keeps_documents_along_itself(tmp_path):
     assert max(b - a for a, b in pairwise(kept)) <= 6  # 6 * 20 words apart: Jaccard about 0.54
 
 
+@one_commit_in_four
 def test_identical_pages_in_plenty(tmp_path):
     page = " ".join(f"w{i}" for i in range(200))
     docs = [make_document(page, f"o{i}", source=SOURCES[i % 3], url=f"u{i}") for i in range(2000)]
@@ -116,6 +117,7 @@ def test_exact_copies_of_a_near_duplicate_count_for_its_representative(tmp_path)
     assert {v["copies"] for v in others} == {0}
 
 
+@one_commit_in_four
 def test_nothing_and_empty_parts(tmp_path):
     assert deduplicate(tmp_path / "none", []).verdicts == {}
     outcome = deduplicate(tmp_path / "empty", [[], []])
@@ -175,7 +177,7 @@ def test_batches_travel_by_explicit_coders(tmp_path):
         assert (coder.spec.urn, kinds) == expected, transform.unique_name
 
 
-@pytest.mark.parametrize("near", [NearParams(), None], ids=["then-across", "alone"])
+@pytest.mark.parametrize("near", sampled("within sources, then across or alone", [NearParams(), None], 1), ids=str)
 def test_within_each_source_first_with_its_own_parameters(tmp_path, near):
     docs = corpus(6, originals=120)
     params = DedupParams(near=near, in_source=IN_SOURCE)
@@ -198,6 +200,7 @@ def test_a_source_without_parameters_of_its_own_is_left_alone(tmp_path):
     assert {d.source for d in docs if verdicts[d.origin]["scope"] == "source"} == {"forum"}
 
 
+@one_commit_in_four
 def test_a_source_without_parameters_is_left_alone_where_all_others_have_some(tmp_path):
     docs = corpus(7)
     params = DedupParams(near=None, in_source={"*": NearParams(), "forum": None})
@@ -216,6 +219,7 @@ def split_corpora(seed: int) -> tuple[list[Document], dict[str, list[Document]],
     return parts["ours"], {"first": parts["first"], "second": parts["second"]}, dropped
 
 
+@one_commit_in_four
 def test_documents_of_published_corpora_win_and_get_no_verdict(tmp_path):
     ours, reference_corpora, dropped = split_corpora(8)
     corpora = (
@@ -243,6 +247,7 @@ def test_with_a_reference_corpus_of_the_same_documents_nothing_is_left(tmp_path)
     assert outcome.report["kept"] == {}
 
 
+@one_commit_in_four
 def test_published_documents_stay_even_where_they_resemble_each_other(tmp_path):
     """B is published beside A, which it resembles; C resembles B alone, and goes because B stands."""
     words = [f"w{i}" for i in range(300)]

@@ -42,7 +42,7 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, shingle_set, signature_table
 from refinery.transforms.dedup.verify_similarity import member_batches
 from refinery.transforms.write.documents import documents_table
-from tests.sampling import examples
+from tests.sampling import examples, one_commit_in_four
 
 SOURCES = ("a", "b", "c")
 SCOPE = Scope(NEAR, CORPUS, (0, 1, 2), apart=False)
@@ -252,6 +252,7 @@ def test_small_texts(tmp_path, texts, removed):
     assert sum(found.copies.values()) == len(removed)
 
 
+@one_commit_in_four
 def test_giant_documents(tmp_path):
     """Of 300,000 words, so that their sets take several batches; 2 and 5 of 100 words are others."""
     rng = np.random.default_rng(2)

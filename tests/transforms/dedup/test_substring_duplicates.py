@@ -40,9 +40,11 @@ from refinery.transforms.dedup.substring_duplicates import (
 from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from tests.beam import make_document, run_and_collect
-from tests.sampling import examples
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, examples
 from tests.transforms.cutting_parts import SIGNATURE, SOURCES, Layout, deal, removal_batches, shuffle, write_parts
 from tests.transforms.dedup.test_signatures import split
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 RANK = RankParams()
 Spans = dict[str, list[tuple[int, int]]]  # origin -> begin and end of each span

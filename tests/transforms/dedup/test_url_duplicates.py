@@ -26,7 +26,7 @@ from refinery.transforms.dedup.records.record_batch import (
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.stages import UrlDupParams
 from tests.beam import make_document
-from tests.sampling import one_commit_in_four, sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
 from tests.transforms.dedup_oracle import (
     brute_force,
     check_conservation,
@@ -36,6 +36,8 @@ from tests.transforms.dedup_oracle import (
     publish,
     write_parts,
 )
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 ADDRESSES = (
     *("http://a.example/1", "https://a.example/1/", "https://A.example:443/1?utm_source=x", "https://a.example/2"),
@@ -72,7 +74,6 @@ def test_equals_brute_force(tmp_path: Path, prefer: str, beside: str) -> None:
     check_conservation(docs, outcome, params)
 
 
-@one_commit_in_four
 def test_layout_partitions_and_replayed_bundles_do_not_matter(tmp_path: Path) -> None:
     docs, params = captures(6), DedupParams(urls=UrlDupParams())
     runs = [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import document_id
 from refinery.transforms.extract.clean_text import clean_text
 from refinery.transforms.native import textclean
-from tests.sampling import examples
+from tests.sampling import examples, one_commit_in_four
 
 FULL_UNICODE = st.characters(codec=None, exclude_categories=())
 AWKWARD = st.sampled_from(
@@ -80,6 +80,7 @@ def test_it_is_idempotent_and_can_be_written_anywhere(text: str, from_html: bool
     cleaned.encode()
 
 
+@one_commit_in_four
 def test_every_code_point_alone_equals_the_slow_rules() -> None:
     for code in (*range(0x3100), *range(0xD700, 0x11000), *range(0x1D000, 0x1F800), *range(0xDFFF0, 0xF0010), 0x10FFFF):
         text = f"a{chr(code)}b"

@@ -11,7 +11,7 @@ import pytest
 
 from refinery.transforms.extract import time_limit
 from refinery.transforms.extract.time_limit import call_within
-from tests.sampling import scaled
+from tests.sampling import one_commit_in_four, scaled
 
 
 @pytest.fixture(autouse=True)
@@ -80,12 +80,14 @@ def test_other_errors_of_finalizers_are_still_reported(monkeypatch: pytest.Monke
 STEP = scaled(4, 10) / 1000
 
 
+@one_commit_in_four
 def test_calls_that_end_about_when_their_time_does_never_leak() -> None:
     outcomes = [call_within(0.1, lambda i=i: spin(0.09 + i * STEP)) for i in range(scaled(40, 16))]  # type: ignore[misc]
     assert set(outcomes) <= {"done", None}
     assert spin(0.3) == "done"
 
 
+@one_commit_in_four
 def test_other_threads_are_left_alone() -> None:
     results: dict[str, str | None] = {}
     threads = [

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.filter.boilerplate import BOILERPLATE
 from refinery.transforms.filter.ngram_index import SHARED, Item, build_index
+from tests.sampling import one_commit_in_four
 from tests.transforms import ngram_oracle
 
 WORDS = (
@@ -68,6 +69,7 @@ def many(count: int) -> list[Item]:
     return [Item(0, str(i), (" ".join(rng.choices(names, k=40)),)) for i in range(count)]
 
 
+@one_commit_in_four
 def test_many_items_in_several_batches_and_the_same_bytes_again() -> None:
     listed = many(11_000)  # more than one batch of keys
     first, again = (build_index(lambda: listed) for _ in range(2))

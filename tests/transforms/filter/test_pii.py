@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.filter.pii import PII, PiiParams, find_pii, redact_pii
 from tests.beam import make_document, run_and_collect
-from tests.sampling import scaled
+from tests.sampling import one_commit_in_four, scaled
 
 ALL = PiiParams(private_ip=True)
 EMAIL, PHONE, IP = "<EMAIL>", "<PHONE>", "<IP>"
@@ -195,6 +195,7 @@ HOSTILE = [
 SIZE = scaled(300_000, 60_000)
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_a_megabyte_of_nearly_personal_data(unit: str) -> None:
     text = unit * (SIZE // len(unit))

@@ -18,6 +18,7 @@ from refinery.transforms.filter.pii import (
 from refinery.transforms.redaction.pii_types import checks
 from refinery.transforms.redaction.pii_types.pseudonyms import canonical
 from tests.beam import make_document
+from tests.sampling import one_commit_in_four
 
 FOUND: list[tuple[Kind, str, str]] = [
     ("card", "", "4012888888881881"),
@@ -215,6 +216,7 @@ HOSTILE = [
 ]
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_rows_of_nearly_everything(unit: str) -> None:
     text = unit * (60_000 // len(unit))

@@ -20,7 +20,7 @@ from refinery.transforms.filter.secrets_stage import RULES, SECRETS, SecretsPara
 from refinery.transforms.redaction.secret_types.rules import Token, has_github_checksum
 from refinery.transforms.redaction.secret_types.tokens import PATTERNS, TOKENS, WHICH
 from tests.beam import make_document, run_and_collect
-from tests.sampling import sampled, scaled
+from tests.sampling import one_commit_in_four, sampled, scaled
 
 PARAMS = SecretsParams()
 GONE = PARAMS.replacement
@@ -270,6 +270,7 @@ def calls() -> list[list[int]]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("unit", range(len(UNITS)), ids=UNITS)
 def test_cost_is_linear(unit: int, calls: list[list[int]]) -> None:
     """Work done on hostile repetition, counted in calls, grows with the text."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.read.byte_source import BLOCK, ByteSource, MemberStream
-from tests.sampling import examples
+from tests.sampling import examples, one_commit_in_four
 from tests.transforms.read_fixtures import COMPRESSORS
 
 PARTS = st.lists(st.one_of(st.binary(max_size=300), st.integers(0, 400_000).map(bytes)), min_size=1, max_size=5)
@@ -74,6 +74,7 @@ def test_skippable_zstandard_frames_are_passed() -> None:
     assert drain(frame + skippable[:6])[2] == "Truncated"
 
 
+@one_commit_in_four
 def test_a_zstandard_bomb_is_inflated_in_pieces() -> None:
     coder = zstandard.ZstdCompressor(level=19)
     stream = MemberStream(ByteSource(io.BytesIO(coder.compress(bytes(300_000_000))), ""))

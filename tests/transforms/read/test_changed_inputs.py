@@ -11,6 +11,7 @@ import pytest
 from refinery.transforms.core.input_sums.file_read import FileRead, sums_of
 from refinery.transforms.read.plan import LimitParams, ReadTask, SourceParams, plan_sources
 from refinery.transforms.read.sources import InputChanged, read_file
+from tests.sampling import one_commit_in_four
 from tests.transforms.read_fixtures import COMPRESSORS, arc_record, http, page
 
 ROWS = b"".join(b'{"text":"row %d %s"}\n' % (number, b"x" * (number % 90)) for number in range(40_000))
@@ -48,6 +49,7 @@ def edit(path: Path, at: int) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
 @pytest.mark.parametrize("form", list(CONTENTS))
 def test_every_reader_of_whole_files_sums_what_it_reads(tmp_path: Path, form: str, ending: str) -> None:
@@ -61,6 +63,7 @@ def test_every_reader_of_whole_files_sums_what_it_reads(tmp_path: Path, form: st
         reads(task)
 
 
+@one_commit_in_four
 def test_an_edit_while_a_file_is_read(tmp_path: Path) -> None:
     """Behind what was read it is in the records, and seen; before it, the records are those of the planned file."""
     path = tmp_path / "f.jsonl"
@@ -79,6 +82,7 @@ def test_an_edit_while_a_file_is_read(tmp_path: Path) -> None:
     assert noted.crc32c == task.crc32c != crc32c(path)
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_an_edit_between_two_readers_of_one_file(tmp_path: Path, ending: str) -> None:
     """Parts of plain lines note their stretches, strides of a compressed file all of it: both tell of the edit where

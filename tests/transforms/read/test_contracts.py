@@ -17,6 +17,7 @@ from refinery.transforms.read.formats.parquet import DOCUMENTS, PARQUET
 from refinery.transforms.read.formats.plain_text import TEXT
 from refinery.transforms.read.formats.warc import ARC, WARC, WET
 from refinery.transforms.read.registry import readers
+from tests.sampling import one_commit_in_four
 from tests.transforms.read_fixtures import arc_record, page, warc_record
 
 TEXTS = [f"Otters keep their favourite stone in a pouch: number {at} {'x' * at}." for at in range(9)]
@@ -141,6 +142,7 @@ def test_every_reader_of_ours_is_held_to_it() -> None:
     assert tested == set(readers().values())
 
 
+@one_commit_in_four
 def test_importing_it_needs_no_pytest() -> None:
     script = "import sys, refinery.testing\nassert not {'pytest', '_pytest'} & set(sys.modules)"
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)

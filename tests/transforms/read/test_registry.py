@@ -20,6 +20,7 @@ from refinery.transforms.read.reader import Reader
 from refinery.transforms.read.registry import fielded_names, find_reader, format_of, named, readers, refuse
 from refinery.transforms.read.sources import READ
 from tests.import_graph import ROOT
+from tests.sampling import one_commit_in_four
 from tests.transforms.read_fixtures import COMPRESSORS
 
 FOLDER = ROOT / "transforms" / "read"
@@ -130,6 +131,7 @@ def test_only_the_transform_that_reads_in_a_pipeline_imports_beam() -> None:
     assert users == ["read_sources.py"]
 
 
+@one_commit_in_four
 def test_formats_may_be_imported_first() -> None:
     """Each in a new interpreter: there is no circle through the registry."""
     for name in ("formats.parquet", "explain", "registry", "params", "task"):

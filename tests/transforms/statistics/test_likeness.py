@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.statistics.likeness import LEAST_EXPECTED, Likeness, chi_squared, compare, pool, upper_tail
+from tests.sampling import one_commit_in_four
 
 NOTHING = Likeness(0.0, 0, 1.0)  # to compare
 
@@ -72,6 +73,7 @@ def shards(draw: random.Random, weights: list[float]) -> list[dict[str, int]]:
     return rows
 
 
+@one_commit_in_four
 def test_shards_that_are_alike_pass_and_others_do_not() -> None:
     draw = random.Random(3)
     alike = [compare([shards(draw, [0.5]), shards(draw, [0.8])]) for _ in range(200)]

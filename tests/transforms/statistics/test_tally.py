@@ -18,7 +18,7 @@ from refinery.transforms.statistics.keyed import counts
 from refinery.transforms.statistics.measure import MergeStatistics, merge_statistics
 from refinery.transforms.statistics.tally import Measured, Passing, Tally, measured_notes, passing_text, unpack
 from tests.beam import make_document
-from tests.sampling import examples
+from tests.sampling import examples, one_commit_in_four
 
 NOTES = Measured(("language",), ("score", "level"))
 
@@ -129,6 +129,7 @@ def test_hosts_beyond_the_table_are_as_near_as_is_said() -> None:
     assert sum(right) >= confidence * len(right)
 
 
+@one_commit_in_four
 def test_a_report_holds_less_than_a_megabyte_whatever_comes() -> None:
     whole = Tally()
     for number in range(20_000):

@@ -97,6 +97,7 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@one_commit_in_four
 @given(text=st.lists(st.sampled_from(UNITS), max_size=60).map("".join))
 @settings(max_examples=examples(400))
 def test_equal_on_odd_characters(name: str, text: str) -> None:
@@ -182,6 +183,7 @@ def test_merges_follow_rank_then_position() -> None:
         np.testing.assert_array_equal(fast.encode("abcca" * size), reference.encode("abcca" * size))
 
 
+@one_commit_in_four
 def test_millions_of_characters_in_one_piece() -> None:
     fast, _ = engines("gpt2")
     for text in ("a" * 3_000_000, " " * 1_000_000, "\n" * 1_000_000, "中" * 500_000, "!a" * 500_000):

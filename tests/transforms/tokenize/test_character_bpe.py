@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.tokenize.character_bpe import BYTE_NAMES, PREPEND, REPLACE
 from refinery.transforms.tokenize.tokenizer_json import HuggingFaceTokenizer, load_tokenizer_json
-from tests.sampling import examples
+from tests.sampling import examples, one_commit_in_four
 from tests.transforms.tokenizer_files import added
 
 LLAMA = {"type": "Sequence", "normalizers": [PREPEND, REPLACE]}
@@ -63,6 +63,7 @@ def check(spec: dict[str, Any], texts: Sequence[str], runs: bool = True) -> None
 TEXTS = st.lists(st.lists(st.sampled_from(UNITS), max_size=50).map("".join) | st.text(max_size=30), max_size=4)
 
 
+@one_commit_in_four
 @given(pairs=PAIRS, texts=TEXTS)
 @settings(max_examples=examples(300))
 def test_equal_with_a_space_in_front(pairs: list[tuple[int, int]], texts: list[str]) -> None:
@@ -73,6 +74,7 @@ def whitespace(*contents: str) -> list[dict[str, Any]]:
     return [added(0, content, special=False) for content in contents]
 
 
+@one_commit_in_four
 @given(pairs=PAIRS, texts=TEXTS)
 @settings(max_examples=examples(300))
 def test_equal_with_whitespace_among_the_added_tokens(pairs: list[tuple[int, int]], texts: list[str]) -> None:

@@ -27,7 +27,7 @@ from refinery.transforms.tokenize.tokenizer_json import (
     load_tokenizer_json,
     merge_pairs,
 )
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 from tests.transforms.tokenizer_files import END, added, all_pairs, byte_level_spec, split_by
 
 PAIRS = [("a", "b"), ("ab", "c"), ("Ġ", "ab")]
@@ -106,6 +106,7 @@ def test_added_tokens_get_the_ids_that_the_library_gives_them(names: list[str], 
     assert {name: fast.token_id(name) for name in names} == expected
 
 
+@one_commit_in_four
 @pytest.mark.parametrize(
     ("whole", "normalizer"),
     sampled("reduced vocabularies", product((False, True), (None, "NFC")), 2, lambda cell: cell),

@@ -14,6 +14,7 @@ from refinery.transforms.core.hub_file import parse_hub, read_hub_file
 from refinery.transforms.tokenize.encode import TokenizerParams, check_tokenizer
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.published import published_files
+from tests.sampling import one_commit_in_four
 from tests.transforms.tokenizer_files import END, added, all_pairs, byte_level_spec, sentencepiece_model
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -33,6 +34,7 @@ def write_published(folder: Path, bos: str | None, eos: str | None) -> Path:
     return folder
 
 
+@one_commit_in_four
 @pytest.mark.parametrize(("bos", "eos"), [("<s>", END), (None, END), ("<s>", None)])
 def test_transformers_loads_it(tmp_path: Path, bos: str | None, eos: str | None) -> None:
     """As AutoTokenizer does, which Megatron's HuggingFaceTokenizer calls: eod is eos_token_id, vocab_size is len."""

@@ -13,7 +13,7 @@ from refinery.transforms.tokenize.byte_level_bpe import BATTERY, byte_alphabet
 from refinery.transforms.tokenize.shadowed import BYTE_NAMES
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.tokenize.tokenizer_json import HuggingFaceTokenizer, load_tokenizer_json
-from tests.sampling import examples
+from tests.sampling import examples, one_commit_in_four
 from tests.transforms.tokenizer_files import END, added, byte_level_spec
 
 MERGES = [("t", "h"), ("Ġ", "th"), ("th", "e"), ("Ġ", "the"), ("ä", "¸"), ("ä¸", "Ń"), ("Ã", "¤")]
@@ -43,6 +43,7 @@ def test_the_battery_has_every_byte_of_utf8() -> None:
     assert set(range(256)) - found == {0xC0, 0xC1, *range(0xF5, 0x100)}
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("name", [*"äčéĠÃĉ", "Ġthe", "th", "ä¸Ń", "the"])
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_an_added_token_shadows_stays_reachable(name: str, whole: bool) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tiktoken_file import ENCODINGS, _parts, pairs, read_ranks
+from tests.sampling import one_commit_in_four
 from tests.shared import shared
 from tests.transforms.tokenize.test_byte_level_bpe import UNITS
 
@@ -59,6 +60,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared(tmp_path_factory, "tiktoken", fill)
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("name", [name for name in ENCODINGS if name != "qwen"])
 @given(text=st.lists(st.sampled_from(UNITS), max_size=40).map("".join) | st.text(max_size=40))
 def test_the_ids_of_tiktoken(files: Path, name: str, text: str) -> None:

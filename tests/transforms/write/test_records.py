@@ -25,6 +25,7 @@ from refinery.transforms.write.records import (
     write_record_tasks,
 )
 from tests.beam import run_and_collect
+from tests.sampling import one_commit_in_four
 
 Row = dict[str, str]
 
@@ -61,6 +62,7 @@ def file_of(origin: str, count: int) -> int:
     return int.from_bytes(digest.digest(), "big") * count >> 64
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("files", [1, 3])
 def test_every_row_once_and_the_same_bytes_for_every_layout(tmp_path: Path, files: int) -> None:
     rows = make_rows(300)

@@ -26,6 +26,7 @@ from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from refinery.transforms.write.removals import WriteRemovals, count_files, read_removals
 from refinery.transforms.write.table_batches import deserialize_batch
 from tests.beam import run_and_collect
+from tests.sampling import one_commit_in_four
 
 Row = dict[str, Any]  # a document's columns and its verdict's
 
@@ -89,6 +90,7 @@ def expected_rows(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     return sorted(tuple(r[name] for name in REMOVALS_SCHEMA.names) for r in rows if r["removed"])
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("files", [1, 3])
 def test_every_removal_once_and_the_same_bytes_for_every_layout(tmp_path: Path, files: int) -> None:
     rows = make_rows(300, 7)

@@ -13,6 +13,7 @@ from refinery.loader.read.remote.capacity import MARGIN, fit_cache
 from refinery.loader.storage.open_store import open_store
 from tests.loader.numbered import build_numbered
 from tests.loader.range_server import range_server
+from tests.sampling import one_commit_in_four
 
 
 def fit(bound: int, memory: int = 64, corpus: int = 1000, live: int = 40, **more: Any) -> RemoteParams:
@@ -70,6 +71,7 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert fit(1 << 16, cache=tmp_path / "not" / "there" / "yet").cache_bytes == 0
 
 
+@one_commit_in_four
 def test_a_stream_over_http(tmp_path: Path) -> None:
     """Fetched about once, with a cache for everything, with one that is too small, and with none."""
     corpus = build_numbered(tmp_path / "c", {"a": [[500_000] * 3], "b": [[700_000] * 3]}, vocab_size=7_000_000)

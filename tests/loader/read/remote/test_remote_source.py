@@ -41,6 +41,7 @@ from tests.loader.remote_split import (
     source_of,
     wait_for,
 )
+from tests.sampling import one_commit_in_four
 
 
 def test_every_token(server: RangeServer, tmp_path: Path) -> None:
@@ -261,6 +262,7 @@ def _rank(url: str, folder: Path, results: Any) -> None:
         store.close()
 
 
+@one_commit_in_four
 def test_ranks_of_a_host_fetch_a_block_once(server: RangeServer, tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     results = context.Queue()

@@ -21,7 +21,7 @@ from tests.fake_gcs_wire import Answer
 from tests.fake_s3 import Call, FakeS3, Fault
 from tests.loader.storage.s3.stores import LARGE, OK, PIECE, refuse, tried
 from tests.loader.store_calls import QUICK, SHORT_DEADLINE, SMALL, once_at, patience, use, write_x
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 
 UPLOADS = (
     ("put", "upload-start", "upload-part", "upload-end"),
@@ -168,6 +168,7 @@ def test_checksums_of_large_objects(server: FakeS3, whole: str) -> None:
     assert info is not None and info[:2] == size_and_crc32c(LARGE) and info.computed == (whole == "known")
 
 
+@one_commit_in_four
 def test_large_uploads_need_little_memory(server: FakeS3, tmp_path: Path) -> None:
     with (tmp_path / "source").open("wb") as out:
         out.truncate(6 * PART)

@@ -24,7 +24,9 @@ from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.loader.range_server import FAULTS, RangeServer, range_server
 from tests.loader.remote_split import FETCH, SHORT_TIMEOUT, wait_for
 from tests.packed_factory import add_packed_rows
-from tests.sampling import sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 L = 512  # a row group of 1,024 rows has half a million places
 WEB = "packed/train/web/rows-00000-of-00002-00000.parquet"

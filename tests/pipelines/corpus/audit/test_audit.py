@@ -49,6 +49,7 @@ def test_an_honest_corpus_of_the_web(corpus: Path) -> None:
     assert verdict.statement().startswith(f"all {read:,} records")
 
 
+@one_commit_in_four
 def test_an_honest_corpus_of_source_code(tmp_path: Path) -> None:
     """Copies of constructs are cut out of files there: such texts are compared as parts."""
     inputs = make_code_inputs(tmp_path / "in")
@@ -63,6 +64,7 @@ def test_an_honest_corpus_of_source_code(tmp_path: Path) -> None:
     assert [finding.what for finding in audited(forged).outcome.findings] == ["missing"]  # all rejects are listed there
 
 
+@one_commit_in_four
 def test_an_honest_corpus_with_targets_caps_samples_and_lines(small: Path, tmp_path: Path) -> None:
     """Exact verification, copies of addresses, a source that is cut at its target, one of which little is read, and
     columns that count."""
@@ -84,6 +86,7 @@ def test_an_honest_corpus_with_targets_caps_samples_and_lines(small: Path, tmp_p
     assert verdict.outcome.agreed["removed as a copy"] and verdict.outcome.agreed["in the corpus"]
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("exact", [True, False])
 def test_copies_that_have_addresses_in_common_too(small: Path, tmp_path: Path, exact: bool) -> None:
     """A few texts at a few addresses: what an address was decided for may be removed as a copy of another one's, and
@@ -147,6 +150,7 @@ def test_a_count_that_is_moved_to_another_reason(corpus: Path, tmp_path: Path) -
     assert [finding.what for finding in verdict.faults] == ["another number of records"] * 2
 
 
+@one_commit_in_four
 def test_samples(corpus: Path) -> None:
     """A part of the records, the same each time, of another seed another one; some input files alone."""
     one, again, other = audited(corpus, 0.2), audited(corpus, 0.2), audited(corpus, 0.2, seed=1)
@@ -167,6 +171,7 @@ def test_in_processes_of_their_own(corpus: Path, monkeypatch: pytest.MonkeyPatch
     assert audit(Asked(str(corpus)), Sample(0.3), 1, None, lambda line: None).sealed() == alone.sealed()
 
 
+@one_commit_in_four
 def test_inputs_in_another_place(corpus: Path, tmp_path: Path) -> None:
     """By folder, by OLD=NEW; gone, of another size, of other bytes."""
     recorded = [entry["path"] for entry in json.loads((corpus / "_run.json").read_bytes())["inputs"]]

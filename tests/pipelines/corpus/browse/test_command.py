@@ -21,6 +21,7 @@ from refinery.transforms.rights.opt_out import OPT_OUT
 from tests.corpus_factory import build_corpus
 from tests.pipelines.corpus.browse.hostile import Visitor, browser_of
 from tests.pipelines.corpus.browse.server import served
+from tests.sampling import one_commit_in_four
 from tests.test_boundaries import ROOT, loaded_by
 
 WEB = {"starlette", "uvicorn", "anyio"}
@@ -75,6 +76,7 @@ def test_opening_a_run_imports_neither_beam_nor_stages() -> None:
     assert not set(start("browse", "--help").modules) & WEB
 
 
+@one_commit_in_four
 def test_workers_and_training_nodes_have_nothing_of_it() -> None:
     assert not loaded_by(["refinery.pipelines.runners.worker", "refinery.loader"]) & {"starlette", "uvicorn"}
     for name in ("requirements.txt", "requirements-worker.txt"):

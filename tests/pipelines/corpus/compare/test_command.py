@@ -16,6 +16,9 @@ from tests.fake_gcs import fake_gcs
 from tests.pipelines.code_runs import make_code_inputs
 from tests.pipelines.corpus.compare.two_runs import HOSTILE
 from tests.pipelines.inputs import run
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def say(capsys: pytest.CaptureFixture[str], *words: object, code: ExitCode = ExitCode.DONE) -> str:

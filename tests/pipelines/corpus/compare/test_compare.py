@@ -22,6 +22,7 @@ from refinery.pipelines.corpus.compare.replays import wilson
 from refinery.pipelines.corpus.compare.text import text_lines
 from tests.corpus_factory import build_corpus, edit_manifest
 from tests.pipelines.removals_factory import OTHER, add_work, build_removed, document, removal
+from tests.sampling import one_commit_in_four
 
 PAIRS = list(permutations("abc", 2))
 Document = dict[str, Any]
@@ -111,6 +112,7 @@ def found_of(comparison: Comparison, label: str) -> dict[str, Any]:
     return {key: count for key, count in {**pairs, **fates}.items() if count}
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_every_document_of_whole_runs(
@@ -136,6 +138,7 @@ def test_every_document_of_whole_runs(
         assert sum(count.documents for count in by_source) == total["documents"]
 
 
+@one_commit_in_four
 def test_what_the_runs_are_made_for(runs: Path) -> None:
     """Every kind of answer is among them, so that the test above says something."""
     kinds: set[Kind] = set()

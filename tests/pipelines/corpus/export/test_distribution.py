@@ -25,6 +25,7 @@ from tests.loader.range_server import RangeServer, range_server
 from tests.pipelines.corpus.export.exporting import export, files_of, read_pt
 from tests.pipelines.inputs import run
 from tests.plain_manifest import manifest_of
+from tests.sampling import one_commit_in_four
 from tests.test_docs import FENCE, ROOT, rows
 
 TEXTS = {("train", "web"): [[f"shard {k} page {i} " * 3 for i in range(6)] for k in range(12)]}
@@ -136,6 +137,7 @@ def test_a_wrong_file_is_fetched_once_more_and_then_refused(tmp_path: Path, atte
         fetch_files(HttpStore(server.url), [entry], tmp_path / "other")
 
 
+@one_commit_in_four
 def test_the_example_trains_is_killed_and_goes_on(corpus: Path, tmp_path: Path) -> None:
     """Two halves are one whole, to the last bit; the loss falls, and shards are left behind."""
 

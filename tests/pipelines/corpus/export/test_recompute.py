@@ -18,7 +18,10 @@ from refinery.transforms.write.targets import slice_of
 from tests.pipelines.corpus.export.exporting import corpus_shards, export, read_jsonl
 from tests.pipelines.inputs import refine
 from tests.pipelines.small_runs import make_small_inputs, text_of
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 from tests.shared import shared
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 MAIL = "Mail me at jane.doe@example.org  please, now.\n\nBye ﬁ①"  # normalised by NFKC, two spaces become one
 CLEAN = "Mail me at <EMAIL>  please, now.\n\nBye ﬁ①"

@@ -25,6 +25,9 @@ from refinery.pipelines.corpus.export.token_export import TokenExport
 from refinery.pipelines.run.errors import RefineError
 from tests.corpus_factory import SEED, build_corpus, edit_manifest, hash64
 from tests.pipelines.corpus.export.exporting import corpus_shards, export, files_of, read_pt
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 SIZE = 64
 

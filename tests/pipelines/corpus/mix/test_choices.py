@@ -20,8 +20,10 @@ from refinery.pipelines.progress.work import Work
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from tests.mix_factory import documents_of, mix_corpus, write_recipe
 from tests.plain_manifest import manifest_of
-from tests.sampling import one_commit_in_four, sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, examples, sampled
 from tests.shared import shared
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 MASK = 2**64 - 1
 RULES = {"": lambda row: True, "quality >= 0.5": lambda row: row["quality"] is not None and row["quality"] >= 0.5,
@@ -203,7 +205,7 @@ def in_bin(value: float, found: dict[str, float]) -> bool:
     return found["from"] <= value <= found["to"]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_plan(corpora: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     times = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.75, 2.0, 3.1])
@@ -247,7 +249,6 @@ def test_the_same_bytes_and_not_another_view_over_it(corpora: Path, tmp_path: Pa
         mixed(corpora, tmp_path, domain, seed=2)
 
 
-@one_commit_in_four
 def test_the_same_bytes_with_several_processes(corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refinery.pipelines.corpus.mix.scans.WORTH", 0)
     one = mixed(corpora, tmp_path, {"name": "d", **TABLE[6]})

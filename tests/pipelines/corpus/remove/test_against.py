@@ -25,7 +25,9 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.corpus.remove.test_verify_takedown import REMOVED, edit, edit_listing
 from tests.pipelines.corpus.verify.test_ways import compared
-from tests.sampling import sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 Row = dict[str, Any]
 Lie = Callable[[Path, Path], Any]

@@ -18,7 +18,10 @@ from refinery.pipelines.corpus.audit.verdict import Verdict
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.corpus.remove.corpora import remove, rows, write_list
 from tests.pipelines.corpus.remove.families import Corpus, Record, sentence
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 from tests.shared import shared
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def text(name: str, *numbers: int) -> str:

@@ -12,7 +12,10 @@ from refinery.pipelines.reports.cards.cards import CARDS
 from refinery.pipelines.reports.cards.facts import read_card_facts
 from tests.pipelines.corpus.remove.corpora import remove, rows
 from tests.pipelines.corpus.remove.families import Corpus, Record, sentence
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 from tests.shared import shared
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def text(name: str) -> str:

@@ -13,7 +13,10 @@ from refinery.pipelines.corpus.verify.verify import verify
 from tests.pipelines.code_runs import LENGTH, make_code_inputs, records, write_records
 from tests.pipelines.corpus.remove.corpora import remove, rows
 from tests.pipelines.inputs import run
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 from tests.shared import shared
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 ASKED, OTHER = "Apache-2.0", "MIT"
 COLUMNS = ("url", "license", "source", "origin")

@@ -11,8 +11,10 @@ from refinery.pipelines.corpus.verify.verify import verify
 from tests.pipelines.corpus.remove.corpora import remove, removed_rows, rows, write_list
 from tests.pipelines.corpus.remove.families import SOURCES, Corpus, Record, sentence
 from tests.pipelines.inputs import run
-from tests.sampling import sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
 from tests.shared import shared
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 TEXT = " ".join(sentence("story", number) for number in range(8))
 STORY, COPY, LONGER = "https://web.example/story", "https://books.example/story", "https://books.example/longer"

@@ -35,6 +35,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in found.items() if name != REPORT}
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_and_started_again(
     part: int, taken: Place, asked: Path, forks: ForkServer, tmp_path: Path, record_property: Any
@@ -117,6 +118,7 @@ def test_storage_that_fails_now_and_then(taken: Place, asked: Path, forks: ForkS
         assert made == files_of(tmp_path / "new")
 
 
+@one_commit_in_four
 def test_another_request_is_refused(taken: Place, asked: Path, forks: ForkServer, tmp_path: Path) -> None:
     """Of a finished version, of one that was begun, of a folder with other files, and of the corpus itself."""
     other = write_list(tmp_path / "other.txt", ["https://site13.example/13"])

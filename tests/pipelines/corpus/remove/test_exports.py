@@ -13,6 +13,9 @@ from refinery.pipelines.corpus.export.distribution import fetch_shards, shards_o
 from refinery.pipelines.run.errors import RefineError
 from tests.pipelines.corpus.export.exporting import export, files_of, read_pt
 from tests.pipelines.corpus.remove.corpora import rows
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 SIZE = 97
 

@@ -36,7 +36,9 @@ from refinery.transforms.write.documents import documents_table
 from tests.pipelines.corpus.remove.corpora import remove, removed_rows, rows, write_list
 from tests.pipelines.corpus.remove.families import RECIPE, SOURCES, Corpus, Record, random_family, random_items
 from tests.pipelines.inputs import corpus_bytes
-from tests.sampling import ALL, sampled
+from tests.sampling import ALL, FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 FACTS = ("id", "source", "origin", "copies", "sources")
 RECIPES: list[dict[str, Any]] = [

@@ -14,7 +14,7 @@ from refinery.pipelines.corpus.verify.verify import verify
 from tests.pipelines.corpus.remove.conftest import Place
 from tests.pipelines.corpus.remove.corpora import PAGES, remove, removed_rows, rows, write_list
 from tests.pipelines.inputs import corpus_bytes, run
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 
 SHARDS = ("train", "validation", "removals")
 
@@ -58,6 +58,7 @@ def test_as_a_run_without_them(asked: list[str], taken: Place, tmp_path: Path) -
     assert verify(str(tmp_path / "new"), against=str(taken.prefix)).failures == []
 
 
+@one_commit_in_four
 def test_a_shard_that_was_not_there(taken: Place, tmp_path: Path) -> None:
     """It is new, numbered as a run would; the shards before it stay where they were, for states of that version."""
     list_ = write_list(tmp_path / "urls.txt", ["https://site25.example/25", "https://site26.example/26"])
@@ -131,6 +132,7 @@ def test_spellings(flags: str, lines: list[str], gone: set[str], taken: Place, t
     assert urls(taken.prefix) - urls(tmp_path / "new") == gone
 
 
+@one_commit_in_four
 def test_by_id_and_by_source(taken: Place, tmp_path: Path) -> None:
     """An id is a text's: all copies go. A source goes by itself: what other sources had as its duplicates comes back,
     and what stood for its documents stays, and counts them no more."""
@@ -151,6 +153,7 @@ def test_by_id_and_by_source(taken: Place, tmp_path: Path) -> None:
     assert found["https://b.example/1"]["copies"] == 2 and found["https://b.example/1"]["sources"] == ["news", "web"]
 
 
+@one_commit_in_four
 def test_without_work_nothing_comes_back(taken: Place, tmp_path: Path) -> None:
     """The texts are gone: what the removed document stood for is listed, with the reason."""
     shutil.copytree(taken.prefix, tmp_path / "old", ignore=shutil.ignore_patterns("work"))
@@ -168,6 +171,7 @@ def test_without_work_nothing_comes_back(taken: Place, tmp_path: Path) -> None:
     assert urls(tmp_path / "strict") < urls(taken.prefix)
 
 
+@one_commit_in_four
 def test_a_chain_of_takedowns(taken: Place, tmp_path: Path) -> None:
     """What came back in the first goes in the second, and the next one comes; the proofs of both hold."""
     first, second = (

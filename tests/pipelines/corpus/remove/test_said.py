@@ -14,6 +14,9 @@ from refinery.pipelines.corpus.trace.trace_documents import trace
 from tests.pipelines.corpus.remove.conftest import Place
 from tests.pipelines.corpus.remove.corpora import remove, rows
 from tests.pipelines.inputs import run
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def answers(prefix: Path, url: str, **more: Any) -> list[Any]:

@@ -10,6 +10,9 @@ from refinery.pipelines.corpus.verify.verify import verify
 from tests.pipelines.corpus.remove.conftest import Place
 from tests.pipelines.corpus.remove.corpora import PAGES, remove, rows, write_list
 from tests.pipelines.inputs import run
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 QUIZ = "https://site12.example/12"
 

@@ -24,7 +24,10 @@ from tests.corpus_factory import replace_manifest
 from tests.pipelines.corpus.remove.conftest import Place
 from tests.pipelines.corpus.remove.corpora import remove, rows, write_list
 from tests.plain_manifest import manifest_of
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 from tests.shared import shared
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 PROOF, REMOVED = "takedowns/00001/removal.json", "takedowns/00001/removed.parquet"
 

@@ -17,7 +17,9 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.fake_gcs import fake_gcs
 from tests.pipelines.corpus.remove.corpora import rows
 from tests.pipelines.inputs import run
-from tests.sampling import sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 OPTIONS: Any = {"sequence_length": 16, "batch_size": 2, "seed": 3, "epochs": 1}
 EVERYTHING = [{"name": "all", "parts": ["c"], "times": 2}]

@@ -12,6 +12,7 @@ from refinery.pipelines.corpus.verify.verify import verify
 from tests.pipelines.corpus.remove.conftest import Place
 from tests.pipelines.corpus.remove.corpora import PAGES, remove, removed_rows, rows
 from tests.pipelines.inputs import run
+from tests.sampling import one_commit_in_four
 
 SCHEMA = provenance_schema((Column("edu", "float"), Column("language", "string")))
 
@@ -79,6 +80,7 @@ def test_what_meets_the_rule_goes_and_does_not_come_back(taken: Place, tmp_path:
     assert again.stdout.startswith("0 documents with 0 tokens would go")
 
 
+@one_commit_in_four
 def test_columns_that_removals_have_go_from_there_too(taken: Place, tmp_path: Path) -> None:
     """As by --source: a rule over address, source and origin alone is asked of what deduplication had removed."""
     remove(taken.prefix, tmp_path / "new", "--where", "source == 'books'")

@@ -11,6 +11,7 @@ from refinery.pipelines.corpus.replay.decision_text import advice_words
 from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import text_of
+from tests.sampling import one_commit_in_four
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,7 @@ def test_a_drop_names_the_rule_and_what_it_measured(recipe: Path, tmp_path: Path
     assert "  - " not in kept.stdout
 
 
+@one_commit_in_four
 def test_a_record_of_the_sources_is_read_again(recipe: Path, small: Path, tmp_path: Path) -> None:
     by_url = run("try", recipe, "--url", "https://a.example/3", "--json").stdout
     offset = sum(len(line) for line in (small / "a.jsonl").read_bytes().splitlines(keepends=True)[:3])

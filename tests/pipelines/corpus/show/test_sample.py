@@ -15,6 +15,7 @@ from refinery.pipelines.corpus.show.draw import draw_kept, dropped_counts
 from tests.corpus_factory import REJECTS, build_corpus, edit_manifest, reject_row, write_records
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import text_of
+from tests.sampling import one_commit_in_four
 
 KEY = "AKIA" + "Z7QJ4T5LMK3WPX2D"  # the form of a key, of nobody
 SHORT = " ".join(text_of(1).split()[:12])
@@ -56,6 +57,7 @@ def test_all_of_a_small_corpus_and_the_same_ones_again(corpus: Path, capsys: pyt
     assert all(row["answer"] == "kept" and row["text"] for row in five)
 
 
+@one_commit_in_four
 def test_documents_are_drawn_alike(tmp_path: Path) -> None:
     """However many a shard has: of 1, 9 and 30 documents each has its share of 600 draws."""
     texts = [[f"{shard} {n}" for n in range(size)] for shard, size in enumerate((1, 9, 30))]

@@ -20,6 +20,7 @@ from refinery.transforms.write.lookup import entries
 from refinery.transforms.write.lookup.entries import SCHEMA, key_hash, write_entries
 from refinery.transforms.write.lookup.tasks import files_for
 from tests.corpus_factory import edit_manifest
+from tests.sampling import one_commit_in_four
 
 KINDS = {"train/s": Kept, "removals": Removed, "rejects": Rejected, "dead_letters": Dead}
 NOWHERE = "https://nowhere.example/"
@@ -58,6 +59,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
+@one_commit_in_four
 def test_every_row_is_found_in_the_files_that_the_index_names(corpus: Path, opened: list[str]) -> None:
     assert len(index_of(corpus)) > 3 and len(list((corpus / "train/s").glob("*.bin"))) > 2
     for place, kind in KINDS.items():

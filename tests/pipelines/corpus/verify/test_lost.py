@@ -13,6 +13,9 @@ from tests.corpus_factory import edit_manifest
 from tests.pipelines.corpus.audit.forging import Rows, edit_rows, provenance_files, seal_again
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import OFF, command, make_small_inputs, rows
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from tests.corpus_factory import (
 )
 from tests.fake_gcs import fake_gcs
 from tests.pipelines.corpus.verify.test_verify_faults import patch_tokens, put, rewrite
+from tests.sampling import scaled
 
 WEB0, WEB1 = (f"train/web/shard-0000{i}-of-00003" for i in range(2))
 CODE = "train/code/shard-00000-of-00001"
@@ -118,7 +119,7 @@ def test_one_flipped_bit_in_any_file(corpus: Path) -> None:
     rng = random.Random(7)
     for path in sorted(p for p in corpus.rglob("*") if p.is_file() and p.stat().st_size):
         whole = path.read_bytes()
-        for _ in range(3):
+        for _ in range(scaled(3, 1)):
             damaged = bytearray(whole)
             at = rng.randrange(len(whole) * 8)
             damaged[at // 8] ^= 1 << at % 8

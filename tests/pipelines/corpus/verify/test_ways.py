@@ -23,7 +23,7 @@ from tests.pipelines.corpus.verify import test_verify_faults as faults
 from tests.pipelines.corpus.verify import test_verify_lies as lies
 from tests.pipelines.corpus.verify import test_verify_removals_files as removals
 from tests.pipelines.removals_factory import build_removed
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 
 SHARES = 3
 WEB0, CODE = faults.WEB0, faults.CODE
@@ -116,6 +116,7 @@ def forge_much(root: Path) -> None:
     (root / "train/web/notes.txt").touch()
 
 
+@one_commit_in_four
 def test_processes_say_the_same(tmp_path: Path) -> None:
     root = build_removed(tmp_path / "corpus", 3)
     forge_much(root)

@@ -71,6 +71,7 @@ def test_much_of_everything_is_less_than_what_the_page_says(crowd: Statistics) -
     assert parse_statistics(data) == crowd
 
 
+@one_commit_in_four
 def test_what_is_told_apart_is_what_there_is_most_of_and_sums_hold(crowd: Statistics) -> None:
     for point in crowd.points:
         assert point.collected and point.total is not None
@@ -96,6 +97,7 @@ def test_what_is_told_apart_is_what_there_is_most_of_and_sums_hold(crowd: Statis
     assert {test.category: test.p_value for test in crowd.shards.tests}["language"] == 1.0  # all rows are the same
 
 
+@one_commit_in_four
 def test_a_phase_of_a_run_that_did_not_measure_is_not_collected() -> None:
     made = reports(crowded())
     del made["clean"]["statistics"], made["dedup"]["components"]

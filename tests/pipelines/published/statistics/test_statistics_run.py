@@ -19,6 +19,9 @@ from tests.corpus_factory import replace_manifest
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import command
 from tests.plain_manifest import manifest_of
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def statistics_of(prefix: Path) -> Statistics:

@@ -15,7 +15,10 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.corpus_factory import edit_manifest
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import command, make_small_inputs
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 from tests.transforms.read.test_changed_inputs import crc32c, edit
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 
 def test_a_run_publishes_what_it_read(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from refinery.pipelines.runners.dataflow.jobs import JobState, ServiceTrouble
 from tests.fake_dataflow import fake_dataflow
 from tests.fake_gcs import fake_gcs
 from tests.loader.range_server import range_server
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 
 Change = Callable[[Path], None]
 
@@ -254,6 +254,7 @@ def hostile(path: Path) -> list[bytes]:
 FILES = ("_run.json", "manifest.json", "work/clean.json", "work/dedup.json", "work/clean/wave-00001.json", "work/jobs")
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("name", sampled("files whose damage inspect reports", FILES, 2))
 def test_damage_is_reported_and_never_an_exception(run: Path, name: str) -> None:
     store = open_store(run / "work")

@@ -16,8 +16,10 @@ from tests.pipelines.dataflow_graphs import (
     phase_build,
     steps,
 )
+from tests.sampling import one_commit_in_four
 
 
+@one_commit_in_four
 def test_every_stage_of_the_recipe_is_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_credentials(monkeypatch)
     plain = yaml.safe_load((ROOT / "recipes" / "demo-code.yaml").read_text())

@@ -23,7 +23,7 @@ from tests.pipelines.dataflow_graphs import (
     phase_build,
     steps,
 )
-from tests.sampling import scaled
+from tests.sampling import one_commit_in_four, scaled
 
 # The steps of an exchange, below its name.
 EXCHANGE = re.compile(
@@ -104,6 +104,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
         yield {name: dry_run(phase_build(name, demo_recipe(), 10, folder)).proto_pipeline for name in PHASES}
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("phase", PHASES)
 def test_steps_have_names_that_a_person_can_read(graphs: dict[str, Any], phase: str) -> None:
     assert own_steps(graphs[phase]) == STEPS[phase]
@@ -112,6 +113,7 @@ def test_steps_have_names_that_a_person_can_read(graphs: dict[str, Any], phase: 
     ]
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_hundred_thousand_files_make_no_larger_request_than_ten(
     graphs: dict[str, Any], tmp_path: Path, phase: str

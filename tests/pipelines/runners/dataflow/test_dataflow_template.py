@@ -26,6 +26,7 @@ from tests.pipelines.dataflow_graphs import (
     options_of,
     phase_build,
 )
+from tests.sampling import one_commit_in_four
 
 KEY = "projects/my-project/locations/europe-west4/keyRings/refinery/cryptoKeys/staging"
 MORE = (f"--dataflow_kms_key={KEY}", "--flexrs_goal=COST_OPTIMIZED", "--labels=refinery-phase=clean")
@@ -104,6 +105,7 @@ def test_no_option_and_no_byte_names_this_machine(gcs: FakeGcs, tmp_path: Path, 
     assert b"apache_beam/transforms/core.py" in b"".join(everything)  # it was looked at unpacked
 
 
+@one_commit_in_four
 def test_the_quick_way_stages_the_package_and_names_no_path(
     gcs: FakeGcs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,9 @@ from tests.corpus_factory import build_corpus
 from tests.fake_dataflow import FakeDataflow, fake_dataflow, run_staged
 from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.pipelines.corpus.export.exporting import export, files_of
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 CORPUS = "gs://corpus/web"
 # Format, its flags, jobs: one for texts, two for tensors, which counts before it writes.
@@ -37,7 +40,7 @@ def dataflow() -> Iterator[FakeDataflow]:
         yield server
 
 
-@pytest.mark.parametrize(("format_", "options", "jobs"), FORMATS)
+@pytest.mark.parametrize(("format_", "options", "jobs"), sampled("exports by a service", FORMATS, 1))
 def test_the_same_bytes_as_here(
     gcs: FakeGcs,
     dataflow: FakeDataflow,

@@ -36,7 +36,9 @@ from tests.fake_gcs import FakeGcs, Fault, fake_gcs
 from tests.pipelines.inputs import COMMAND, ROOT
 from tests.pipelines.job_launcher import Killed, by_state
 from tests.pipelines.small_runs import digests
-from tests.sampling import one_commit_in_four, sampled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, sampled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 PREFIX, WORK = "gs://corpus/web", "gs://staging/work"
 PHASES = ("clean", "dedup", "shards")
@@ -175,7 +177,6 @@ def check(finished: tuple[Files, FakeDataflow], gcs: FakeGcs, server: FakeDatafl
     assert len(server.jobs) == jobs
 
 
-@one_commit_in_four
 def test_killed_between_launch_and_record(
     dataflow: FakeDataflow,
     recipe: Path,
@@ -231,7 +232,6 @@ def test_killed_between_phases(
     check(finished, gcs, dataflow)
 
 
-@one_commit_in_four
 def test_a_job_that_fails_and_one_that_leaves_no_report(
     dataflow: FakeDataflow,
     run: Callable[..., int],

@@ -114,6 +114,7 @@ def test_names_that_no_worker_could_import_are_refused(names: list[str], message
         worker_files(dict.fromkeys(names, b""))
 
 
+@one_commit_in_four
 def test_the_same_sources_give_the_same_bytes() -> None:
     command = (
         "import sys; from refinery.pipelines.runners.dataflow.worker_package import build_package; "

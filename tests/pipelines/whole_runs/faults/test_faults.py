@@ -158,6 +158,7 @@ def test_a_document_that_kills(
     record_property("fault cell", cell)
 
 
+@one_commit_in_four
 def test_a_file_that_kills_its_workers(small: Path, forks: ForkServer, tmp_path: Path, record_property: Record) -> None:
     """Named each time; named as the cause after the second; left out and counted where the recipe says so."""
     prefix, fault = tmp_path / "out", in_worker("die_in_stage", stage="extract", urls=[DOCUMENT])

@@ -187,7 +187,7 @@ def check_dead_letters(prefix: Path, stage: str, dead: set[str], pages: Path) ->
             assert (row["size"], row["sha256"]) == (len(text), hashlib.sha256(text).hexdigest())
 
 
-CELLS = sampled("stages that raise", [(stage, share) for stage in (*BEFORE, *AFTER) for share in SHARES], 3)
+CELLS = sampled("stages that raise", [(stage, share) for stage in (*BEFORE, *AFTER) for share in SHARES], 2)
 
 
 @pytest.mark.parametrize(("stage", "share"), CELLS, ids=[f"{stage} on {share}" for stage, share in CELLS])

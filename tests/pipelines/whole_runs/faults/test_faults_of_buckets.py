@@ -77,7 +77,7 @@ def first_attempts(kind: str, fault: Fault, struck: list[Call]) -> Hook:
     return hook
 
 
-@pytest.mark.parametrize("cell", sampled("faults of buckets that pass", PASSING, 4, axes), ids=name_of)
+@pytest.mark.parametrize("cell", sampled("faults of buckets that pass", PASSING, 3, axes), ids=name_of)
 def test_a_fault_that_passes(
     cell: tuple[str, Fault],
     small: Path,
@@ -103,7 +103,7 @@ def test_a_fault_that_passes(
     record_property("fault cell", name_of(cell))
 
 
-@pytest.mark.parametrize("cell", sampled("faults of buckets that last", LASTING, 2), ids=name_of)
+@pytest.mark.parametrize("cell", sampled("faults of buckets that last", LASTING, 1), ids=name_of)
 def test_a_fault_that_lasts(
     cell: tuple[str, Fault],
     small: Path,

@@ -28,7 +28,9 @@ from refinery.transforms.dedup.records.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
-from tests.sampling import scaled
+from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, scaled
+
+pytestmark = FILE_ON_ONE_COMMIT_IN_FOUR
 
 PERMUTATIONS = 32  # narrower rows than a run's; whatever depends on the number of members is as large
 MEMBERS_MADE = scaled(100_000, SPLIT_ROWS + 8_000)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from refinery.loader.storage.full_disk import DiskFull
 from refinery.transforms.core.spill import sorted_rows
 from refinery.transforms.core.spill.sorted_rows import RowSorter, group_pieces
+from tests.sampling import one_commit_in_four
 
 DTYPE = np.dtype([("group", "<u8"), ("rank", "<u8"), ("wide", "<u4", (5,)), ("locator", "<u8")])
 ORDER = ("group", "rank", "locator")
@@ -33,6 +34,7 @@ def sorter(rows: np.ndarray, pieces: int, limit: int = 0, payload: str = "wide")
     return made
 
 
+@one_commit_in_four
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 300), st.integers(1, 40), st.sampled_from([0, 50, 500, 4000]), st.integers(0, 10**6))
 def test_equals_sorting_at_once(count, pieces, limit, seed):
@@ -44,6 +46,7 @@ def test_equals_sorting_at_once(count, pieces, limit, seed):
     assert all(block.payload.flags.c_contiguous for block in blocks)
 
 
+@one_commit_in_four
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 300), st.sampled_from([0, 200, 1000]), st.integers(1, 6), st.integers(1, 90), st.integers(0, 10**6)

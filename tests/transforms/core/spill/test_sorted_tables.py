@@ -15,6 +15,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.row_groups import write_row_groups
 from refinery.transforms.core.spill import sorted_tables
 from refinery.transforms.core.spill.sorted_tables import in_order, sort_rows
+from tests.sampling import one_commit_in_four
 
 
 def some_table(count: int, seed: int) -> pa.Table:
@@ -23,6 +24,7 @@ def some_table(count: int, seed: int) -> pa.Table:
     return pa.table({"key": rng.integers(0, 4, count), "name": names, "number": rng.random(count) < 0.5})
 
 
+@one_commit_in_four
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 400), st.integers(1, 30), st.integers(1, 3000), st.integers(1, 400), st.integers(0, 10**6))
 def test_equals_sorting_at_once(count, pieces, limit, window, seed):

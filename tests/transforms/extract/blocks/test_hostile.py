@@ -5,7 +5,7 @@ import pytest
 from refinery.transforms.extract.blocks.extract_blocks import extract_blocks
 from refinery.transforms.extract.blocks.model import load_model
 from tests.growth import is_linear
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 
 SHAPES = {
     "flat p": "<p>x",
@@ -59,6 +59,7 @@ SHAPES = {
 }
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("name", sampled("shapes of hostile pages", sorted(SHAPES), 8))
 @pytest.mark.parametrize("around", ["{}", "<pre>{}", "<table>{}</math>"])
 def test_ten_times_the_page_is_no_hundred_times_the_work(name: str, around: str) -> None:

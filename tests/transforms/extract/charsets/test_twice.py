@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.extract.charsets.twice import _classes, repaired, repaired_page
 from refinery.transforms.native import mojibake
+from tests.sampling import one_commit_in_four
 
 RIGHT = [
     "We’re “here” — at the café, naïve as ever…",
@@ -82,6 +83,7 @@ def test_what_is_repaired_was_suspect_and_lines_stay(text: str) -> None:
         assert before == after or mojibake.suspect(before, _classes())
 
 
+@one_commit_in_four
 @given(st.text(max_size=80))
 def test_any_text_is_taken(text: str) -> None:
     repaired(text).encode("utf-8", "surrogatepass")

@@ -19,7 +19,7 @@ from refinery.transforms.filter.toxic.folding import (
     unfold,
 )
 from refinery.transforms.filter.toxic.lexicon import built_in, find_hits, make_lexicon
-from tests.sampling import scaled, spread
+from tests.sampling import one_commit_in_four, scaled, spread
 
 LEXICON = make_lexicon(built_in("en").items())
 SKELETONS = make_skeletons(LEXICON)
@@ -87,6 +87,7 @@ def test_any_text_is_searched(text: str) -> None:
     found(text, "")
 
 
+@one_commit_in_four
 @pytest.mark.parametrize(
     "piece", ["f u c k ", "fuck.", "a*", "aaa", "4a", "аa", "a\u0336", "x.y-", "$", "é", "a1", "｡ａ", "'", "f**"]
 )

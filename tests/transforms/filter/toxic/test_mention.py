@@ -3,6 +3,7 @@ import pytest
 from refinery.transforms.filter.toxic.lexicon import find_hits, make_lexicon
 from refinery.transforms.filter.toxic.mention import find_mentions
 from tests.growth import is_linear
+from tests.sampling import one_commit_in_four
 
 LEXICON = make_lexicon([("darn", 1.0)])
 
@@ -38,6 +39,7 @@ def test_other_languages() -> None:
     assert mentions("they said darn", "fi") == [True]
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("piece", ['" darn\n', "“darn", "„ darn ", "'darn ", "«»darn", "> darn", "said darn "])
 def test_hostile_text_is_linear(piece: str) -> None:
     assert is_linear(lambda count: mentions(piece * count), 500, slack=0.05)

@@ -4,7 +4,7 @@ import pytest
 
 import refinery.transforms.filter.toxic.words as data
 from refinery.transforms.filter.toxic.lexicon import WEIGHTS, built_in, find_hits, inflected, make_lexicon, own_entries
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 
 LANGUAGES = sorted({language for lists, _ in WEIGHTS for language in lists})
 
@@ -15,6 +15,7 @@ def test_no_list_names_a_group() -> None:
         assert not names & set(own_entries(language)), language
 
 
+@one_commit_in_four
 @pytest.mark.parametrize("language", sampled("lists of toxic words", LANGUAGES, 8))
 def test_lists_are_case_folded_and_without_repetition(language: str) -> None:
     for lists, _ in WEIGHTS:

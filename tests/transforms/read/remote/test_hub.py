@@ -17,6 +17,7 @@ from refinery.transforms.read.remote.hub import list_hub, parse_address
 from refinery.transforms.read.sources import SourceParams, plan_sources, read_task
 from tests.fake_hub import FakeHub, commit
 from tests.lying_server import Answer, Request
+from tests.sampling import one_commit_in_four
 
 CARD = b"""---
 configs:
@@ -261,6 +262,7 @@ def test_a_storage_that_fails_is_no_damaged_parquet_file(hub: FakeHub) -> None:
         list(read_task(task))
 
 
+@one_commit_in_four
 def test_a_file_crosses_the_network_once(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parquet in parts and by columns, compressed lines by one reader: nothing is fetched for each of them again."""
     monkeypatch.setattr("refinery.transforms.read.remote.web.BUFFER", 1 << 14)
