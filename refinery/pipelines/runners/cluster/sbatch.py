@@ -14,6 +14,7 @@ SUBMIT = "submit.sh"
 LOGS = "logs"
 SCRATCH = "${SLURM_TMPDIR:-${TMPDIR:-/tmp}}"  # what sites name the disk of a node
 WARNING_SECONDS = 120  # before the end of the time limit: for the command to stop
+OWN_SECONDS = 5  # in which a command that was told to stop has begun to
 MOST_RESTARTS = 20  # by the time limit: a slice that needs more asks for more time
 # What the scripts rely on, and users cannot give.
 OURS = frozenset(
@@ -73,7 +74,7 @@ class StepScript:
         given = {_long(option) for option in self.extra}
         for name, value in own.items():
             if name not in given:
-                yield f"#SBATCH {name}={value}" if value else f"#SBATCH {name}"
+                yield f"#SBATCH {in_a_line(f'{name}={value}' if value else name)}"
         yield from (f"#SBATCH {option}" for option in self.extra)
 
     def _body(self) -> Iterator[str]:
@@ -88,14 +89,14 @@ class StepScript:
         yield RUN
 
 
-# Slurm sends USR1 before the time limit, and TERM where a job is cancelled or makes room for another one. Both end the
-# command cleanly. Only the first asks for another turn: a cancelled job must not come back, and one that made room is
-# requeued by Slurm itself.
+# Slurm sends USR1 to the script before the time limit, and TERM to all processes of a job that is cancelled or makes
+# room for another one. Both end the command cleanly; TERM is passed on only where the command did not get one of its own.
+# Only USR1 asks for another turn: a cancelled job must not come back, and one that made room is requeued by Slurm.
 RUN = f"""
 out_of_time=no signals=0 seen=-1 code=0
-stop() {{ signals=$((signals + 1)); kill -TERM "$child" 2>/dev/null || true; }}
-trap 'out_of_time=yes; stop' USR1
-trap stop TERM INT
+stop() {{ signals=$((signals + 1)); (sleep "$1"; kill -TERM "$child" 2>/dev/null) & }}
+trap 'out_of_time=yes; stop 0' USR1
+trap 'stop {OWN_SECONDS}' TERM INT
 echo "$(date -Is) $(hostname -s): job $SLURM_JOB_ID begins, restart ${{SLURM_RESTART_COUNT:-0}}"
 "${{command[@]}}" &
 child=$!
@@ -162,7 +163,7 @@ class Submission:
 SUBMIT_STEP = f"""submit() {{ # step, arguments of sbatch …
     local step=$1 id
     shift
-    id=$(sbatch --parsable "$@")
+    id=$(sbatch --parsable "$@") || exit
     echo "$step ${{id%%;*}}" | tee -a {JOBS} >&2
     echo "${{id%%;*}}"
 }}"""
@@ -185,10 +186,10 @@ def options(given: Sequence[str]) -> tuple[str, ...]:
     for option in found:
         if _name(plain("--sbatch", option)) in OURS:
             raise ValueError(f"--sbatch: {_name(option)} given, which the scripts decide themselves")
-    return tuple(_in_a_line(option) for option in found)
+    return tuple(in_a_line(option) for option in found)
 
 
-def _in_a_line(option: str) -> str:
+def in_a_line(option: str) -> str:
     """With quotes around a value that has spaces."""
     name, equals, value = option.partition("=")
     return f'{name}="{value}"' if equals and " " in value else option
