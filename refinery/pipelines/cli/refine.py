@@ -1,13 +1,18 @@
 """`refinery refine`: run a recipe."""
 
+import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from refinery.pipelines.progress.track.tracker import KINDS
 from refinery.pipelines.shell.arguments import add_recipe_arguments, result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.wording import many
+
+if TYPE_CHECKING:
+    from refinery.pipelines.run.slices.sliced_run import SlicedRun
 
 EXAMPLES = """examples:
   refinery refine recipes/demo.yaml --output out/demo/corpus
@@ -35,6 +40,11 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="check everything and say what would run; nothing is written"
     )
+    parser.add_argument("--slices", type=int, metavar="N", help="with --until cut: cut the inputs once")
+    parser.add_argument(
+        "--slice", metavar="K/N", help="do slice K (from 0) of N of one step; see docs/engines/slices.md"
+    )
+    parser.add_argument("--until", default="", metavar="STEP", help="the step of --slice; cut with --slices")
     parser.add_argument(
         "--track",
         default="",
@@ -49,17 +59,22 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     from refinery.pipelines.runners.runner import Runner
     from refinery.pipelines.runners.scratch import scratch_of
 
-    workers = 0 if args.dry_run else args.workers
-    scratch = scratch_of(args.scratch, args.work or f"{args.output}/work")
+    task = task_of(args)
+    workers = 0 if args.dry_run or args.slices else args.workers
+    # Several machines share the work location of a run by slices: what is temporary stays on each.
+    scratch = args.scratch if task else scratch_of(args.scratch, args.work or f"{args.output}/work")
     runner = Runner(args.runner, workers, tuple(flags), args.quiet, args.traceback, say, scratch=scratch)
     with runner.open(), tracking("" if args.dry_run else args.track, say) as tracked:
         from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.run.api import runner_flags
         from refinery.pipelines.run.packed_counts import packed_line
         from refinery.pipelines.run.refine import Refinement
+        from refinery.pipelines.run.slices.sliced_run import SlicedRun
 
         recipe = load_recipe(args.recipe, args.set, args.input)
         runner.flags = runner_flags(recipe, args.runner, flags, args.output, args.work)
+        if args.slices or task is not None:
+            return run_sliced(args, SlicedRun(recipe, args.output, runner, args.work, say=say), task)
         tell = result if args.dry_run else say  # what a dry run says is its answer
         run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, tell)
         if args.dry_run:
@@ -75,6 +90,42 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         result(line)
     own = f" --recipe {args.recipe}" if ":" in recipe.lane and not manifest.has_tokens else ""
     result(f"check it:   refinery verify {args.output}{own}")
+    return ExitCode.DONE
+
+
+def task_of(args: Namespace) -> tuple[int, int] | None:
+    """The slice that is asked for, and of how many; None without --slice. Raises ValueError for options that do not go
+    together."""
+    if args.slices is not None and (args.slice or args.until != "cut"):
+        raise ValueError(
+            "--slices: cuts the inputs and goes with --until cut alone; --slice K/N does a slice of a step"
+        )
+    if args.slice is None:
+        if args.until and args.slices is None:
+            raise ValueError(f"--until: {args.until!r:.80} given without --slice K/N; --until cut needs --slices N")
+        return None
+    if not args.until:
+        raise ValueError("--slice: which step? Give --until STEP, such as --until clean")
+    if args.reuse or args.discard_work or args.dry_run or args.track:
+        raise ValueError(
+            "--slice: --reuse, --discard-work, --dry-run and --track belong to the command that ends the run"
+        )
+    found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", args.slice)
+    if found is None:
+        raise ValueError(f"--slice: {args.slice!r:.80} given, K/N is allowed, such as 0/4 for the first of four")
+    return int(found[1]), int(found[2])
+
+
+def run_sliced(args: Namespace, run: "SlicedRun", task: tuple[int, int] | None) -> ExitCode:
+    """Cut the inputs, or do a slice."""
+    from refinery.pipelines.run.slices.sliced_job import Task
+
+    if task is None:
+        cut = run.seal_cut(args.slices)
+        steps = ", ".join(step.name for step in cut.steps)
+        result(f"{many(len(cut.waves), 'wave')} in {many(cut.slices, 'slice')}; steps: {steps}")
+    else:
+        result(run.run_task(Task(args.until, task[0]), task[1]))
     return ExitCode.DONE
 
 

@@ -50,6 +50,22 @@ def clean_work(
     )
 
 
+def wave_work(recipe: Recipe, tasks: Sequence[ReadTask], place: int, waves: int, after: int) -> Work:
+    """The wave at a place (from 0) among those that a command is to read. after: bytes of those behind it."""
+    size = task_bytes(tasks)
+    return Work(
+        phase=PHASES[0],
+        phases=PHASES,
+        wave=place + 1,
+        waves=waves,
+        steps=[Step("bytes", size)],
+        bytes=size,
+        bytes_after=after,
+        files=len(tasks),
+        stages=stage_names(recipe, PHASES[0]),
+    )
+
+
 def task_bytes(tasks: Sequence[ReadTask]) -> int:
     """Bytes that tasks read."""
     return sum(task.share_bytes for task in tasks)

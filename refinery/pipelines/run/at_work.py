@@ -25,6 +25,7 @@ from refinery.pipelines.run.errors import RefineError
 FOLDER = "at_work"
 LEASE = re.compile(r"at_work/[0-9a-f]{16}-[0-9]{8}\.json")  # names of leases in a work location
 RENEWED_SECONDS = 60.0
+NO_SLICE = -1
 VALID_SECONDS = 180.0  # for commands on other machines: two renewals may be late
 
 
@@ -32,6 +33,7 @@ VALID_SECONDS = 180.0  # for commands on other machines: two renewals may be lat
 class Lease:
     """A command at work. machine: where process numbers mean the same (boot and namespace). born: when the process
     started, by its kernel, which shows whether its number was given to another process. started, renewed: UNIX seconds.
+    step, slice: what it does of a run that is sliced; "" and NO_SLICE: all.
     """
 
     id: str
@@ -41,6 +43,8 @@ class Lease:
     born: str
     started: float
     renewed: float
+    step: str = ""
+    slice: int = NO_SLICE
 
     def words(self) -> str:
         """As people read it: "since 12:03 (process 123 on HOST)"."""
@@ -96,7 +100,7 @@ def read_leases(store: Store) -> dict[str, Lease]:
         with contextlib.suppress(FileNotFoundError, FormatError, TypeError, ValueError):  # removed, or not ours
             fields = unseal(store.read(name), store.url(name))
             lease = Lease(**{field: fields[field] for field in Lease.__dataclass_fields__ if field in fields})
-            float(lease.started), float(lease.renewed), int(lease.process)
+            float(lease.started), float(lease.renewed), int(lease.process), int(lease.slice), str(lease.step)
             found[name] = lease
     return found
 
@@ -118,15 +122,26 @@ def remove_stale_leases(store: Store) -> None:
 
 
 @contextlib.contextmanager
-def at_work(store: Store, shared: bool, say: Callable[[str], None]) -> Iterator[None]:
+def at_work(
+    store: Store, shared: bool, say: Callable[[str], None], step: str = "", slice_: int = NO_SLICE
+) -> Iterator[None]:
     """Hold a lease in the work location `store` while the context lasts.
 
     shared: jobs run elsewhere, where two commands of one run find the same ones; so another command is only spoken of.
-    Raises RefineError where another one is at work on this machine. Leases of commands that are gone are removed.
+    step, slice_: what the command does, if not all; only one that does the same is spoken of. Raises RefineError where
+    another one that does all is at work on this machine. Leases of commands that are gone are removed.
     """
     now = time.time()
     lease = Lease(
-        secrets.token_hex(8), socket.gethostname(), machine_id(), os.getpid(), process_born(os.getpid()), now, now
+        secrets.token_hex(8),
+        socket.gethostname(),
+        machine_id(),
+        os.getpid(),
+        process_born(os.getpid()),
+        now,
+        now,
+        step,
+        slice_,
     )
     held = _Held(store, lease)
     held.write()
@@ -139,13 +154,16 @@ def at_work(store: Store, shared: bool, say: Callable[[str], None]) -> Iterator[
 
 
 def _tell_of_others(store: Store, own: Lease, shared: bool, say: Callable[[str], None]) -> None:
-    remove_stale_leases(store)
+    if not own.step:
+        remove_stale_leases(store)  # a listing each for thousands of slices would be too much
     for lease in others_at_work(store):
         # Of two that start at once each may see the other: the first one goes on.
         if lease.id == own.id or (own.started, own.id) < (lease.started, lease.id):
             continue
+        if (own.step, own.slice) != (lease.step, lease.slice):
+            continue
         words = f"another command is at work here {lease.words()}"
-        if lease.is_here and not shared:
+        if lease.is_here and not shared and not own.step:
             raise RefineError(f"{words}; wait for its end, or end it, and run this command again")
         say(f"{words}; both do the same work, and what is finished counts once")
 

@@ -11,8 +11,10 @@ from refinery.pipelines.recipe.recipe import FailureParams
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import check_budget
 from refinery.pipelines.run.prefix import location
+from refinery.pipelines.run.slices.sliced_job import SlicedJob, Task
 from refinery.pipelines.runners.dataflow.job_records import JobSpec, read_jobs
 from refinery.pipelines.runners.runner import Build, Runner
+from refinery.transforms.core.names import PHASES
 
 
 @dataclass
@@ -26,6 +28,8 @@ class PhaseJobs:
     fingerprints: Mapping[str, str]
     failures: FailureParams
     say: Callable[[str], None]
+    slices: int = 0  # of the run's cut; 0: it has none
+    task: Task | None = None  # that this command does, instead of all
 
     def __post_init__(self) -> None:
         self.store = open_store(self.work)
@@ -38,21 +42,50 @@ class PhaseJobs:
 
         Raises RefineError for a job that ended well and left no report, and whatever the job raises.
         """
+        if self.store.size(name) is None and (steps := self._sliced(phase, name)) is not None:
+            if self.task is None:
+                steps.run_missing(label, build, work)
+            elif (number := self.task.number_in(phase)) is not None:
+                steps.run_slice(number, self.task.slice, label, build, work)
         if self.store.size(name) is None:
             places = (location(self.prefix), location(self.work))  # the same run elsewhere has jobs of its own
             spec = JobSpec(self.name, phase, wave, (self.fingerprints[phase], *places), self.work, name)
             for job in [] if self.runner.remote else read_jobs(self.store, spec.key):
                 if not job.state:
                     self.say(f"job {job.id} was launched for this on Dataflow and may still run: {job.link}")
-            self.runner.run(label, build, work, spec)
+            try:
+                self.runner.run(label, build, work, spec)
+            except Exception:
+                if self.store.size(name) is None:
+                    raise
+                self.say(f"{label}: another command was faster; what it did counts")
             if self.store.size(name) is None:
                 raise RefineError(
                     f"{label}: the job says that it is done, but {self.store.url(name)}, which it writes last, is "
                     "not there. See the job's log; the same command runs it again"
                 )
-        report = unseal(self.store.read(name), self.store.url(name))
+        return self.read_report(phase, name)
+
+    def read_report(self, phase: str, name: str) -> dict[str, Any]:
+        """A report that is there. Raises RefineError for one of another run."""
+        report: dict[str, Any] = unseal(self.store.read(name), self.store.url(name))
         self.check_report(phase, name, report)
         return report
+
+    def _sliced(self, phase: str, name: str) -> SlicedJob | None:
+        """The job as steps, where this command does one of them, or others have begun with them."""
+        if not self.slices or phase not in PHASES[1:]:
+            return None
+        job = SlicedJob(
+            self.store,
+            phase,
+            self.fingerprints[phase],
+            self.slices,
+            self.runner,
+            lambda: self.store.size(name) is not None,
+            self.say,
+        )
+        return job if self.task is not None or job.is_begun() else None
 
     def facts(self, phase: str) -> dict[str, Any]:
         """What the launcher adds to the report of each job of a phase."""

@@ -18,6 +18,9 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.run.at_work import LEASE
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import CountsDisagree
+from refinery.pipelines.run.slices.failures import FAILED
+from refinery.pipelines.run.slices.step_files import FOLDER as EXCHANGE
+from refinery.pipelines.run.slices.step_files import RECORD, SECTIONS
 from refinery.pipelines.run.wall_clock import ENDED, STARTED
 from refinery.pipelines.runners.dataflow.job_records import JOB
 from refinery.transforms.core.names import PHASES
@@ -25,6 +28,7 @@ from refinery.transforms.core.names import PHASES
 if TYPE_CHECKING:
     from refinery.transforms.write.kept_documents import PartPair
 
+CUT = "clean/cut.json"  # which slice reads what (refinery.pipelines.run.slices.cut)
 RECORDS = "records"  # the job that publishes many rejects and dead letters
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
@@ -191,12 +195,13 @@ LIST = re.compile(r"(clean|dedup|shards|records)/list-[0-9a-f]{32}\.jsonl")  # w
 DEATH = re.compile(r"clean/death-[0-9a-f]{32}\.json")  # what a worker read that died
 OWN = re.compile(
     rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards|records)/report\.json"
-    rf"|{STARTED}|{ENDED}|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}|{DEATH.pattern}"
+    rf"|{STARTED}|{ENDED}|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}|{DEATH.pattern}|{CUT}|{RECORD.pattern}"
+    rf"|{SECTIONS.pattern}|{FAILED.pattern}"
 )
 
 
 # What makes a phase, a wave or a job count: gone before the parts that it names.
-CLAIMS = re.compile(rf"clean/{WAVE.pattern}|(dedup|shards|records)/report\.json")
+CLAIMS = re.compile(rf"clean/{WAVE.pattern}|{CUT}|(dedup|shards|records)/report\.json|{RECORD.pattern}")
 TOLD_EVERY = 50_000  # files
 
 
@@ -210,7 +215,7 @@ def remove_work(store: Store, say: Callable[[str], None] = lambda line: None) ->
     """
     for phase in reversed(PHASES):
         store.delete(f"{phase}.json")
-    for folder in (*PHASES, RECORDS):
+    for folder in (*PHASES, RECORDS, EXCHANGE):
         _delete_all(store, filter(CLAIMS.fullmatch, _names(store, folder)))
     names = (name for name in _names(store) if OWN.fullmatch(name) and name != RUN)
     _delete_all(store, _told(names, store, say))

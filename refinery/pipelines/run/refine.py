@@ -19,7 +19,7 @@ from refinery.loader.format.manifest import MANIFEST, RUN, Manifest
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.progress.phase_work import clean_work, dedup_step, dedup_work, shards_work
+from refinery.pipelines.progress.phase_work import dedup_step, dedup_work, shards_work
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
 from refinery.pipelines.recipe.idle import idle_settings
@@ -27,13 +27,13 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.recipe.writers import know_writer
 from refinery.pipelines.reports.run.write import leave_report
 from refinery.pipelines.run.at_work import at_work, remove_stale_leases
+from refinery.pipelines.run.clean_phase import CleanPhase
 from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
 from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, refuse_empty
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, file_digest, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_sums, funnel_table
-from refinery.pipelines.run.inputs_read.published import KEY as INPUTS
-from refinery.pipelines.run.inputs_read.settle import settle_inputs, with_sums
+from refinery.pipelines.run.inputs_read.settle import with_sums
 from refinery.pipelines.run.inputs_read.text_fields import settle_text_fields
 from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phase_jobs import PhaseJobs
@@ -45,28 +45,24 @@ from refinery.pipelines.run.phases import (
     merge_reports,
     pair_parts,
     read_phase,
-    read_waves,
     remove_orphans,
     remove_work,
 )
-from refinery.pipelines.run.poison_files import leave_out_poison, remembering_deaths
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
 from refinery.pipelines.run.publish import publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
+from refinery.pipelines.run.slices.cut import Cut, read_cut
+from refinery.pipelines.run.slices.sealed_inputs import sealed_inputs
+from refinery.pipelines.run.slices.sliced_job import Task, remove_exchanges
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.pipelines.run.wall_clock import ENDED, STARTED, note_time, read_times
-from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.wording import many
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.probe import probe_sources
-from refinery.transforms.read.sources import ReadTask, plan_sources, write_tasks
-from refinery.transforms.statistics.dropped import KIND as DROPPED
-from refinery.transforms.statistics.dropped import merge_dropped
-from refinery.transforms.statistics.measure import KIND as STATISTICS
-from refinery.transforms.statistics.measure import merge_statistics
+from refinery.transforms.read.sources import plan_sources
 from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
@@ -93,6 +89,7 @@ class Refinement:
     discard_work: bool = False
     say: Callable[[str], None] = print
     text_fields: Mapping[str, str] = field(default_factory=dict, init=False)  # source -> field that was found
+    task: Task | None = field(default=None, init=False)  # what this command does of a run with slices, if not all
 
     def __post_init__(self) -> None:
         self.work = self.work or f"{self.prefix.rstrip('/')}/work"
@@ -149,9 +146,11 @@ class Refinement:
         self.tokenizer = check_files(self.recipe)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
-        self._plan(probe or self.store.size(RUN) is None)
-        for line in idle_settings(self.recipe, self.tasks):
-            self.say(f"warning: {line}")
+        self.cut: Cut | None = read_cut(self.work_store)
+        if self.cut is None:
+            self._plan(probe or self.store.size(RUN) is None)
+        else:
+            self._take_sealed()
         digest = cache(file_digest)  # one answer for a file, however often the run is described
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs, digest)
         self.identity = describe_run(self.recipe, self.inputs, self.fingerprints, digest, self.text_fields)
@@ -164,6 +163,8 @@ class Refinement:
             fingerprints={**self.fingerprints, RECORDS: self.fingerprints[PHASES[-1]]},
             failures=self.recipe.failures,
             say=self.say,
+            slices=self.cut.slices if self.cut else 0,
+            task=self.task,
         )
         self.reference_corpora = None if self._is_deduplicated() else load_reference_corpora(self.recipe)
 
@@ -191,6 +192,14 @@ class Refinement:
             refuse_empty(probe_sources(self.tasks, self.recipe.limits), self.recipe.failures, self.say)
         self.inputs = describe_inputs(self.tasks)
         self.tasks = with_sums(self.tasks, self.inputs)
+        for line in idle_settings(self.recipe, self.tasks):
+            self.say(f"warning: {line}")
+
+    def _take_sealed(self) -> None:
+        """What there is to read, as it was when the run was cut into slices: nobody looks at the inputs again."""
+        self.inputs = sealed_inputs(self.store)
+        self.tasks = []
+        self.recipe, _, self.text_fields = settle_text_fields(self.recipe, [], self.store, self.say)
 
     def _is_deduplicated(self) -> bool:
         """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of
@@ -222,6 +231,8 @@ class Refinement:
             )
         if phase is None:
             phase = finish_phase(self.work, name, self.fingerprints[name], run())
+            if self.cut is not None:
+                remove_exchanges(self.work_store, name)
         else:
             self.say(f"{name}: complete already")
         self.jobs.check_budget(phase.report)
@@ -230,39 +241,12 @@ class Refinement:
     # --- the phases ---------------------------------------------------------------------------------------------
 
     def _clean(self) -> Mapping[str, Any]:
-        limits = wave_limits(self.recipe.run, self.runner.vcpus)
-        reports = read_waves(self.work_store, "clean")
-        for report in reports:
-            self.jobs.check_report("clean", f"clean/wave-{report['number']:05d}.json", report)
-        todo = unread_tasks(self.work, self.tasks, reports)
-        todo = leave_out_poison(self.work_store, todo, self.recipe.failures.poison_files, self.say)
-        if reports:
-            self.say(f"clean: {len(reports)} waves are done, {len(cut_waves(todo, *limits))} to go")
-        while todo:
-            waves = cut_waves(todo, *limits)
-            number = max((report["number"] for report in reports), default=-1) + 1
-            name = f"clean/wave-{number:05d}.json"
-            work = clean_work(self.recipe, self.tasks, waves, number, reports)
-            label = f"{work.title}, wave {work.wave} of {work.waves}"
-            with remembering_deaths(self.work_store):
-                report = self.jobs.run("clean", name, label, partial(self._build_clean, waves, name), number, work)
-            reports.append({**report, "number": number})
-            self.jobs.check_budget({"counters": [counter for report in reports for counter in report["counters"]]})
-            # As the report tells it: the job may be one that an earlier command launched and cut otherwise.
-            todo = unread_tasks(self.work, todo, reports[-1:])
-        merged = merge_reports(reports)
-        remove_orphans(self.work_store, merged, ("documents", "signatures"))
-        more = {
-            INPUTS: settle_inputs(self.inputs, reports),
-            STATISTICS: merge_statistics(reports),
-            DROPPED: merge_dropped(reports),
-        }
-        return {**merged, **{key: found for key, found in more.items() if found is not None}}
+        return self._clean_phase().run()
 
-    def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
-        tasks = write_tasks(self.work, waves[0])
-        facts = {**self.jobs.facts("clean"), "tasks": tasks.plain(), "waves_left": len(waves) - 1}
-        graphs.clean(pipeline, self.recipe, tasks, self.work, name, facts, self._sums(), self.digests)
+    def _clean_phase(self) -> CleanPhase:
+        return CleanPhase(
+            self.recipe, self.jobs, self.tasks, self.inputs, self.digests, self._sums(), self.cut, self.say
+        )
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         recipe = self.recipe

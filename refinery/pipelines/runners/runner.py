@@ -6,6 +6,8 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -54,6 +56,16 @@ IGNORED = {
 }
 
 Build = Callable[[beam.Pipeline], None]
+
+
+class Exchanges(Protocol):
+    """Makes the exchanges of a job of the local runner, and is told when it has run."""
+
+    def begin(self, folder: Path, slots: int, repeats: bool) -> DiskExchanges:
+        """The exchanges, in a folder that is not there yet; before the graph is built."""
+
+    def end(self, pipeline: beam.Pipeline, disk: Any) -> None:
+        """The job has run; what it left in `folder` is removed after this."""
 
 
 def runner_name(name: str) -> str:
@@ -182,12 +194,21 @@ class Runner:
             else:
                 yield self
 
-    def run(self, label: str, build: Build, work: Work | None = None, spec: JobSpec | None = None) -> None:
+    def run(
+        self,
+        label: str,
+        build: Build,
+        work: Work | None = None,
+        spec: JobSpec | None = None,
+        exchanges: Exchanges | None = None,
+    ) -> None:
         """Build a pipeline, run it to its end, and show how far it is; raises what the job raises.
 
         work: what it is to do; `build` may complete it. spec: identifies the job on Dataflow; one that already runs
-        there is waited for instead.
+        there is waited for instead. exchanges: of the local runner, where they are not its own.
         """
+        if exchanges is not None and self.name != "local":
+            raise ValueError(f"--runner: {self.name} given; slices run on the local runner, on any number of machines")
         if self.remote and spec is not None:
             self._run_dataflow(label, build, work, spec)
             return
@@ -202,7 +223,8 @@ class Runner:
             if self.name == "local":
                 with scratch_space(self.scratch) as folder:  # a pipeline makes a temporary folder, too
                     pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
-                    disk = DiskExchanges(str(folder / "exchanges"), max(1, self.workers), repeats(self.flags))
+                    settings = folder / "exchanges", max(1, self.workers), repeats(self.flags)
+                    disk = exchanges.begin(*settings) if exchanges else DiskExchanges(str(settings[0]), *settings[1:])
                     exchange_on_disk(pipeline, disk)
                     remember_what_never_changes()
                     build(pipeline)
@@ -210,6 +232,8 @@ class Runner:
                     options = local_options(self.workers, list(self.flags))
                     with self._ending_workers():
                         run_local(pipeline, self.pool, options, folder)
+                    if exchanges:
+                        exchanges.end(pipeline, disk)
             else:
                 state = self._start(build, self.flags).wait_until_finish()
                 if state != "DONE":

@@ -11,9 +11,11 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
+import orjson
 from apache_beam.transforms.window import GlobalWindows
 
 from refinery.transforms.core.exchange.exchange import Exchange
+from refinery.transforms.core.exchange.job_input import to_all
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.targets import SLICES, first_cut, slice_of
 
@@ -48,8 +50,13 @@ def add_sums(many: Iterable[bytes]) -> npt.NDArray[np.int64]:
     return total
 
 
-def _cut(source: str, sums: Iterable[bytes], targets: Mapping[str, int]) -> tuple[str, int]:
-    return source, first_cut(add_sums(sums), targets[source])
+def _cut(source: str, sums: Iterable[bytes], targets: Mapping[str, int]) -> bytes:
+    return orjson.dumps([source, first_cut(add_sums(sums), targets[source])])
+
+
+def _load(cut: bytes) -> tuple[str, int]:
+    source, first = orjson.loads(cut)
+    return source, first
 
 
 @dataclass
@@ -63,9 +70,10 @@ class FindCuts(beam.PTransform):
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection[tuple[str, int]]:
         targets = dict(self.targets)
-        return (
+        cuts = (
             docs
             | "sum" >> beam.ParDo(_SumSlices(targets)).with_output_types(tuple[str, bytes])
             | Exchange("by source")
-            | "cut" >> beam.MapTuple(partial(_cut, targets=targets)).with_output_types(tuple[str, int])
+            | "cut" >> beam.MapTuple(partial(_cut, targets=targets)).with_output_types(bytes)
         )
+        return to_all(cuts) | "load" >> beam.Map(_load).with_output_types(tuple[str, int])

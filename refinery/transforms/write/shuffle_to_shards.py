@@ -5,16 +5,18 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
 from refinery.transforms.core.exchange.exchange import Exchange
+from refinery.transforms.core.exchange.job_input import begin_job
 from refinery.transforms.core.exchange.on_disk import held_bytes
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor
-from refinery.transforms.write.shuffle import ShardParams, order_key, shard_key, split_of
+from refinery.transforms.write.shuffle import ShardParams, order_key, parse_shard_key, shard_key, split_of
 
 BATCH_BYTES = 1 << 20  # of tokens and provenance in one batch, before compression
 # Of all open batches of a bundle; a third more with what Python needs. The fuller the batches, the less they cost: at
@@ -74,12 +76,19 @@ def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, b
             yield shard_key(place, index), b""
 
 
+def number_of_shard(key: bytes, counts: Mapping[str, int]) -> int:
+    """The number of a shard among all, by its key."""
+    split, domain, index = parse_shard_key(key)
+    before = sum(count for place, count in counts.items() if place < f"{split}/{domain}")
+    return before + index
+
+
 @dataclass
 class ShuffleToShards(beam.PTransform):
     """EncodedDocument -> (shard key, its batches). Every shard appears, even one without documents.
 
     counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain. columns: whether those of
-    tokens are included. like: of `Exchange`.
+    tokens are included. like, beside: of `Exchange`.
     """
 
     params: ShardParams
@@ -87,6 +96,7 @@ class ShuffleToShards(beam.PTransform):
     domains: Mapping[str, str]
     columns: bool = False
     like: Any = None
+    beside: beam.PCollection | None = None
 
     def __post_init__(self) -> None:
         super().__init__("shuffle")
@@ -96,5 +106,6 @@ class ShuffleToShards(beam.PTransform):
         collect = beam.ParDo(_BatchDocuments(self.params, self.counts, self.domains, self.columns, most))
         batches = docs | "batch" >> collect.with_output_types(tuple[bytes, bytes])
         every = beam.FlatMap(empty_shards, counts=dict(self.counts)).with_output_types(tuple[bytes, bytes])
-        shards = docs.pipeline | "start" >> beam.Impulse() | "every shard" >> every
-        return (batches, shards) | Exchange("by shard", guarded=True, like=self.like)
+        shards = begin_job(docs.pipeline) | "every shard" >> every
+        spread = partial(number_of_shard, counts=dict(self.counts))
+        return (batches, shards) | Exchange("by shard", True, self.like, spread=spread, beside=self.beside)

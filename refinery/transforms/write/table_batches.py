@@ -18,6 +18,7 @@ from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.exchange.exchange import Exchange
+from refinery.transforms.core.exchange.job_input import begin_job
 from refinery.transforms.core.exchange.on_disk import held_bytes
 from refinery.transforms.core.exchange.side_outputs import add_side_output
 from refinery.transforms.core.job.read_task_list import ReadTaskList
@@ -127,7 +128,7 @@ def write_files(
     deal.most = held_bytes(begin.pipeline, HELD_BYTES)
     every = beam.FlatMap(partial(_every_file, schema=schema, files=files)).with_output_types(tuple[int, bytes])
     batches = begin | ReadTaskList(tasks) | "batch" >> beam.ParDo(deal).with_output_types(tuple[int, bytes])
-    starts = begin | "start" >> beam.Impulse() | "every file" >> every
+    starts = begin_job(begin) | "every file" >> every
     grouped = (batches, starts) | Exchange("by file", guarded=True)
     written = grouped | "write" >> beam.FlatMapTuple(publish).with_output_types(bytes)
     add_side_output(begin.pipeline, written)

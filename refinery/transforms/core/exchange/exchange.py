@@ -21,6 +21,7 @@ from apache_beam.transforms.window import GlobalWindows
 from refinery.transforms.core.exchange.on_disk import disk_of, settled_exchanges, through_files
 from refinery.transforms.core.exchange.records import MAIN, SIDE_OUTPUT, side_output_record
 from refinery.transforms.core.exchange.side_outputs import add_side_output, in_global_window, with_side_output
+from refinery.transforms.core.exchange.sliced import Crossing, SlicedExchanges, slice_by, through_sections
 from refinery.transforms.core.exchange.tally import (
     ARRIVED,
     KIND,
@@ -55,12 +56,25 @@ def settle(pipeline: beam.Pipeline) -> Callable[[Delivered], Delivered]:
     """What completes the balance that a report's records give, where the values of the exchange that was applied last
     are read: what all exchanges before it delivered, by name. It raises ExchangeError where one lost data."""
     disk = disk_of(pipeline)
+    if isinstance(disk, SlicedExchanges):
+        return partial(_delivered, delivered={name: dict(fields) for name, fields in disk.delivered.items()})
     files = None if disk is None else (disk.folder, _names[pipeline][-1])
     return partial(_settle, files=files, expected=dict(_expected.get(pipeline, {})))
 
 
-def _settle(balance: Delivered, files: tuple[str, str] | None, expected: Mapping[str, int]) -> Delivered:
-    found = balance if files is None else settled_exchanges(*files)
+def _delivered(_: Delivered, delivered: Delivered) -> Delivered:
+    """Where steps run one by one: each was compared with those before it when it was sealed."""
+    return delivered
+
+
+def check_dealt(pipeline: beam.Pipeline, found: Mapping[str, Mapping[str, int]]) -> None:
+    """Raises ExchangeError where a `Deal` of the pipeline did not get the elements that it must. found: what exchanges
+    delivered, by name."""
+    check_elements(_expected.get(pipeline, {}), found)
+
+
+def check_elements(expected: Mapping[str, int], found: Mapping[str, Mapping[str, int]]) -> None:
+    """Raises ExchangeError where fewer or more elements arrived than must. found: what exchanges delivered."""
     for name, elements in expected.items():
         arrived = found.get(name, {}).get("elements", 0)
         if arrived != elements:
@@ -68,6 +82,11 @@ def _settle(balance: Delivered, files: tuple[str, str] | None, expected: Mapping
                 f"an exchange between workers lost data, so nothing was published; run the same command again: {name}: "
                 f"{elements:,} elements were to be sent, {arrived:,} arrived"
             )
+
+
+def _settle(balance: Delivered, files: tuple[str, str] | None, expected: Mapping[str, int]) -> Delivered:
+    found = balance if files is None else settled_exchanges(*files)
+    check_elements(expected, found)
     return found
 
 
@@ -174,13 +193,18 @@ class Exchange(beam.PTransform):
     before it, are known to be complete before it ends; costs a side input where the exchange is the runner's. like:
     a step whose resource hints the counting step gets, if the step that takes the groups has hints: Beam must not
     separate them. by: gives the key of a value, where the elements are values alone. Values come in no order. A
-    group is read lazily, in one pass or several; it may be larger than memory.
+    group is read lazily, in one pass or several; it may be larger than memory. whole: its groups are so few that one
+    task takes them all, where the job runs by slices. spread: there, the number of a key by which slices take it in
+    turn. beside: there, what its groups' taker has as a side input.
     """
 
     title: str = "exchange"
     guarded: bool = False
     like: Any = None
     by: Callable[[bytes], int] | None = None
+    whole: bool = False
+    spread: Callable[[Any], int] | None = None
+    beside: beam.PCollection | None = None
 
     def __post_init__(self) -> None:
         super().__init__(self.title)
@@ -224,6 +248,8 @@ def _expand(step: Exchange | Deal, inputs: tuple[beam.PCollection, ...]) -> beam
     disk = disk_of(pipeline)
     if isinstance(step, Deal) and step.elements is not None:
         _expected.setdefault(pipeline, {})[name] = step.elements
+    if isinstance(disk, SlicedExchanges) and isinstance(step, Exchange):
+        return through_sections(disk, name, inputs, by, _crossing(step, disk, inputs))
     if disk is not None:
         return through_files(disk, name, inputs, each, by, guarded)
     elements = inputs[0] if len(inputs) == 1 else inputs | "together" >> beam.Flatten()
@@ -244,6 +270,19 @@ def _expand(step: Exchange | Deal, inputs: tuple[beam.PCollection, ...]) -> beam
     add_side_output(pipeline, arrived[SIDE_OUTPUT])
     _balances.setdefault(pipeline, []).extend([sent[SIDE_OUTPUT], arrived[SIDE_OUTPUT]])
     return arrived[MAIN]
+
+
+def _crossing(step: Exchange, disk: SlicedExchanges, inputs: tuple[beam.PCollection, ...]) -> Crossing:
+    """How an exchange crosses between slices: received in the step after the last that sends into it, and not before
+    what its taker has as a side input."""
+    receiving = 1 + max(disk.step_of(elements) for elements in inputs)
+    if step.beside is not None:
+        receiving = max(receiving, disk.step_of(step.beside))
+    return Crossing(receiving, step.whole, partial(_slice_of, spread=step.spread, of=disk.of))
+
+
+def _slice_of(key: Any, spread: Callable[[Any], int] | None, of: int) -> int:
+    return slice_by(key if spread is None else spread(key), of)
 
 
 def _balance(record: bytes) -> tuple[int, bytes]:

@@ -202,6 +202,32 @@ class _Counted(Group):
                 pass
 
 
+def send_into(
+    elements: beam.PCollection,
+    folder: str,
+    disk: DiskExchanges,
+    label: str,
+    by: Callable[[bytes], int] | None,
+    each: bool = False,
+) -> beam.PCollection:
+    """Write elements to partition files in a folder: -> (slot, name of a file)."""
+    send = beam.ParDo(_Send(folder, disk.slots, each, by)).with_output_types(tuple[int, bytes])
+    return elements | label >> send
+
+
+def _every_slot(_: bytes, slots: int) -> Iterator[tuple[int, bytes]]:
+    for slot in range(slots):
+        yield slot, b""
+
+
+def receive_groups(begin: beam.PCollection, folder: str, disk: DiskExchanges) -> beam.PCollection:
+    """The groups of partition files that lie in a folder before the graph runs. begin: one element."""
+    every = beam.FlatMap(_every_slot, slots=disk.slots).with_output_types(tuple[int, bytes])
+    slots = begin | "slots" >> every | "barrier" >> beam.GroupByKey()
+    receive = beam.ParDo(_Receive(folder, disk.slots, disk.repeats, each=False))
+    return with_side_output(slots, "receive", receive, tag=TOKENS)[MAIN]
+
+
 def through_files(
     disk: DiskExchanges,
     name: str,
@@ -215,8 +241,7 @@ def through_files(
     folder = str(Path(disk.folder) / name)
     sent = []
     for number, elements in enumerate(inputs):
-        send = beam.ParDo(_Send(folder, disk.slots, each, by)).with_output_types(tuple[int, bytes])
-        sent.append(elements | (f"send {number}" if number else "send") >> send)
+        sent.append(send_into(elements, folder, disk, f"send {number}" if number else "send", by, each))
     if guarded:
         sent += disk.tokens
     names = sent[0] if len(sent) == 1 else tuple(sent) | "names" >> beam.Flatten()

@@ -49,13 +49,25 @@ class Place:
     def enter(self, writer: PartitionWriter) -> str:
         """Close a partition file and enter it in the ledger; its name."""
         writer.close()
-        size = writer.path.stat().st_size
-        line = orjson.dumps([writer.path.name, size, *writer.tally.fields().values()]) + b"\n"
+        return self._enter(writer.path.name, writer.path.stat().st_size, writer.tally)
+
+    def take_in(self, pieces: Iterable[bytes], size: int, tally: Tally) -> str:
+        """Enter a partition file whose bytes come from elsewhere; its name."""
+        path = self.folder / f"{uuid.uuid4().hex}{SUFFIX}"
+        with naming_scratch(str(self.folder), "partition files"):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as file:
+                for piece in pieces:
+                    file.write(piece)
+        return self._enter(path.name, size, tally)
+
+    def _enter(self, name: str, size: int, tally: Tally) -> str:
+        line = orjson.dumps([name, size, *tally.fields().values()]) + b"\n"
         with naming_scratch(str(self.folder), LEDGER), self._locked(LEDGER) as file:
             os.lseek(file, 0, os.SEEK_END)
             if os.write(file, line) != len(line):
                 raise ExchangeError(f"{self.folder}/{LEDGER}: a line could not be written")
-        return writer.path.name
+        return name
 
     def entered(self) -> dict[str, tuple[int, Tally]]:
         """The ledger: name of a file -> its size in bytes, and what was sent in it. Raises ExchangeError where it is

@@ -15,6 +15,7 @@ import orjson
 import pyarrow as pa
 
 from refinery.transforms.core.exchange.exchange import Delivered, Exchange, settle
+from refinery.transforms.core.exchange.job_input import begin_job
 from refinery.transforms.core.exchange.records import side_output_record
 from refinery.transforms.core.exchange.side_outputs import in_global_window, take_side_outputs
 from refinery.transforms.core.job.report import (
@@ -143,13 +144,14 @@ class WriteReport(beam.PTransform):
             mergers=dict(self.mergers),
             check=self.check,
         )
-        start = begin | "start" >> beam.Impulse()
-        job = start | "job" >> beam.Map(_job).with_output_types(bytes)  # a job without documents reports, too
+        job = begin_job(begin) | "job" >> beam.Map(_job).with_output_types(
+            bytes
+        )  # a job without documents reports, too
         write = beam.ParDo(_WriteRecords(self.location)).with_output_types(bytes)
         records = (*take_side_outputs(begin.pipeline), job)  # JSON bytes
-        written = records | Exchange("records", by=_writer_of) | "write" >> write  # JSON bytes
+        written = records | Exchange("records", by=_writer_of, whole=True) | "write" >> write  # JSON bytes
         every = (written, *take_side_outputs(begin.pipeline))  # JSON bytes, those of the exchange of records, too
-        together = every | Exchange("report", guarded=True, by=_one_key)
+        together = every | Exchange("report", guarded=True, by=_one_key, whole=True)
         publish = partial(publish, settle=settle(begin.pipeline))
         published = together | "publish" >> beam.MapTuple(publish)
         take_side_outputs(begin.pipeline)  # of the last exchange, which is guarded: nobody is left to report them to

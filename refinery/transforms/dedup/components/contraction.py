@@ -355,7 +355,7 @@ class FindContraction(beam.PTransform):
         rest = partial(gather_rest, scope=self.scope, **spread)
         fold = partial(fold_rest, scope=self.scope, most=self.most, rounds=self.rounds, **spread)
         left = batches | Exchange("rest") | MapRecordBatches(stage, "gather rest", rest, stream=True)
-        folded = left | "linked rest" >> only(LINKS, FACTS) | Exchange("all of the rest")
+        folded = left | "linked rest" >> only(LINKS, FACTS) | Exchange("all of the rest", whole=True)
         step = MapRecordBatches(stage, "fold rest", fold, stream=True)
         labels: tuple[beam.PCollection, ...] = left | "settled rest" >> only(LABELS), folded | step
         for number in reversed(range(self.rounds)):

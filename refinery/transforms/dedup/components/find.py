@@ -132,4 +132,4 @@ class FindComponents(beam.PTransform):
         forest = MapRecordBatches(stage, "forest", partial(forest_batches, scope=scope), stream=True)
         most = FOREST_BYTES * self.documents + FOLD_SPACE
         step = with_memory(forest, most, bundles=1)
-        return reduced | Exchange("all links", like=step) | step
+        return reduced | Exchange("all links", like=step, whole=True) | step

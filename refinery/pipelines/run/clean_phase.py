@@ -1,0 +1,135 @@
+"""Phase 1 of a run: its inputs wave by wave, as they are cut here or as slices were cut once for all."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+
+from refinery.pipelines.progress.phase_work import clean_work, wave_work
+from refinery.pipelines.recipe import graphs
+from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.inputs_read.published import KEY as INPUTS
+from refinery.pipelines.run.inputs_read.settle import settle_inputs
+from refinery.pipelines.run.phase_jobs import PhaseJobs
+from refinery.pipelines.run.phases import merge_reports, read_waves, remove_orphans
+from refinery.pipelines.run.poison_files import leave_out_poison, remembering_deaths
+from refinery.pipelines.run.slices.cut import Cut, Wave
+from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
+from refinery.transforms.core.job.report import Check
+from refinery.transforms.read.sources import ReadTask, read_tasks, write_tasks
+from refinery.transforms.statistics.dropped import KIND as DROPPED
+from refinery.transforms.statistics.dropped import merge_dropped
+from refinery.transforms.statistics.measure import KIND as STATISTICS
+from refinery.transforms.statistics.measure import merge_statistics
+
+PHASE = "clean"
+
+
+def wave_name(number: int) -> str:
+    """The report of a wave."""
+    return f"{PHASE}/wave-{number:05d}.json"
+
+
+@dataclass
+class CleanPhase:
+    """Phase 1 of one run.
+
+    tasks: all that is to be read, unless it is in the cut. inputs: as they were described. check: of reports. digests:
+    path -> sha256 of the recipe's files.
+    """
+
+    recipe: Recipe
+    jobs: PhaseJobs
+    tasks: Sequence[ReadTask]
+    inputs: Sequence[Mapping[str, Any]]
+    digests: Mapping[str, str]
+    check: Check
+    cut: Cut | None
+    say: Callable[[str], None]
+
+    def run(self) -> dict[str, Any]:
+        """Do every wave that is missing; the phase's report."""
+        if self.cut is None:
+            self._run_waves()
+        else:
+            self._run_cut(self.cut.waves)
+        return self.finish()
+
+    def run_slice(self, number: int) -> None:
+        """Do the waves of a slice that are missing. Raises ValueError for a run without slices."""
+        if self.cut is None:
+            raise ValueError("cut: None given, a run with slices is needed")
+        self._run_cut(self.cut.waves_of(number))
+
+    def missing(self) -> list[Wave]:
+        """The waves of the cut whose report is not there; a listing may be old, so they are asked for by name."""
+        store = self.jobs.store
+        listed = set(store.list(PHASE))
+        waves = self.cut.waves if self.cut else ()
+        return [w for w in waves if (name := wave_name(w.number)) not in listed and store.size(name) is None]
+
+    def finish(self) -> dict[str, Any]:
+        """The reports of all waves, added up; what no report claims is removed."""
+        reports = self._reports()
+        merged = merge_reports(reports)
+        remove_orphans(self.jobs.store, merged, ("documents", "signatures"))
+        more = {
+            INPUTS: settle_inputs(self.inputs, reports),
+            STATISTICS: merge_statistics(reports),
+            DROPPED: merge_dropped(reports),
+        }
+        return {**merged, **{key: found for key, found in more.items() if found is not None}}
+
+    def _reports(self) -> list[dict[str, Any]]:
+        reports = read_waves(self.jobs.store, PHASE)
+        for report in reports:
+            self.jobs.check_report(PHASE, wave_name(report["number"]), report)
+        if self.cut is not None:
+            known = {report["number"] for report in reports}
+            for wave in self.cut.waves:
+                if wave.number not in known:  # of an old listing
+                    name = wave_name(wave.number)
+                    reports.append({**self.jobs.read_report(PHASE, name), "number": wave.number})
+        return reports
+
+    def _run_waves(self) -> None:
+        limits = wave_limits(self.recipe.run, self.jobs.runner.vcpus)
+        reports, store = self._reports(), self.jobs.store
+        todo = unread_tasks(self.jobs.work, self.tasks, reports)
+        todo = leave_out_poison(store, todo, self.recipe.failures.poison_files, self.say)
+        if reports:
+            self.say(f"clean: {len(reports)} waves are done, {len(cut_waves(todo, *limits))} to go")
+        while todo:
+            waves = cut_waves(todo, *limits)
+            number = max((report["number"] for report in reports), default=-1) + 1
+            work = clean_work(self.recipe, self.tasks, waves, number, reports)
+            label = f"{work.title}, wave {work.wave} of {work.waves}"
+            build = partial(self._build, waves[0], len(waves) - 1, wave_name(number))
+            with remembering_deaths(store):
+                report = self.jobs.run(PHASE, wave_name(number), label, build, number, work)
+            reports.append({**report, "number": number})
+            self.jobs.check_budget({"counters": [counter for report in reports for counter in report["counters"]]})
+            # As the report tells it: the job may be one that an earlier command launched and cut otherwise.
+            todo = unread_tasks(self.jobs.work, todo, reports[-1:])
+
+    def _run_cut(self, waves: Sequence[Wave]) -> None:
+        store, missing = self.jobs.store, {wave.number for wave in self.missing()}
+        todo = [wave for wave in waves if wave.number in missing]
+        if len(todo) < len(waves):
+            self.say(f"clean: {len(waves) - len(todo)} of {len(waves)} waves are done")
+        for place, wave in enumerate(todo):
+            tasks = read_tasks(wave.task_list(self.jobs.work))
+            tasks = leave_out_poison(store, tasks, self.recipe.failures.poison_files, self.say)
+            work = wave_work(self.recipe, tasks, place, len(todo), sum(each.bytes for each in todo[place + 1 :]))
+            label = f"{work.title}, wave {work.wave} of {work.waves}"
+            name = wave_name(wave.number)
+            with remembering_deaths(store):
+                report = self.jobs.run(PHASE, name, label, partial(self._build, tasks, 0, name), wave.number, work)
+            self.jobs.check_budget(report)
+
+    def _build(self, wave: Sequence[ReadTask], waves_left: int, name: str, pipeline: beam.Pipeline) -> None:
+        tasks = write_tasks(self.jobs.work, wave)
+        facts = {**self.jobs.facts(PHASE), "tasks": tasks.plain(), "waves_left": waves_left}
+        graphs.clean(pipeline, self.recipe, tasks, self.jobs.work, name, facts, self.check, self.digests)

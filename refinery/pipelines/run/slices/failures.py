@@ -1,0 +1,37 @@
+"""Why slices failed: a small sealed file each, for those who look from outside. What is done later counts as done."""
+
+import contextlib
+import re
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+
+from refinery.loader.format.manifest import SCHEMA_VERSION, seal
+from refinery.loader.storage.store import Store
+from refinery.pipelines.shell.error_line import error_line
+
+FAILED = re.compile(r"at_work/failed-[a-z]+(-[a-z0-9]+)?-[0-9]{5}-[0-9a-f]{16}\.json")
+KIND = "refinery-failed-slice"
+MOST_CHARS = 500
+
+
+@contextlib.contextmanager
+def noting_failure(store: Store, step: str, slice_: int) -> Iterator[None]:
+    """Leave the reason behind where a slice fails, also where it is interrupted."""
+    try:
+        yield
+    except BaseException as error:
+        text = " ".join(error_line(str(error)).split()) or type(error).__name__
+        payload = {
+            "schema_version": SCHEMA_VERSION,
+            "kind": KIND,
+            "step": step,
+            "slice": slice_,
+            "reason": text[:MOST_CHARS],
+            "host": socket.gethostname(),
+            "ended": time.time(),
+        }
+        with contextlib.suppress(OSError):  # what fails here, failed there, and is told by the error itself
+            store.create(f"at_work/failed-{step}-{slice_:05d}-{secrets.token_hex(8)}.json", seal(payload))
+        raise
