@@ -21,6 +21,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Cancel the jobs that were recorded."""
     from refinery.loader.storage.open_store import open_store
     from refinery.pipelines.run.cluster.submission import all_jobs
+    from refinery.pipelines.runners.cluster.arrays import ranges
     from refinery.pipelines.runners.cluster.slurm import cancel
 
     jobs = all_jobs(open_store(args.work or f"{args.prefix.rstrip('/')}/work"))
@@ -28,7 +29,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     if not ids:
         raise ValueError(f"{args.prefix}: no jobs of a run on Slurm are recorded here")
     cancel(ids)
-    say(f"cancelled: {', '.join(ids)}; `refinery cluster resume {args.prefix}` goes on")
+    say(f"cancelled: {ranges(sorted(map(int, ids)))}; `refinery cluster resume {args.prefix}` goes on")
     return ExitCode.DONE
 
 

@@ -60,7 +60,8 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         raise ValueError(f"--scripts: none given; name a folder that all nodes mount, since {args.output} is a bucket")
     words = check_arguments(args, refine.arguments)
     submitted = Submitted(
-        words=words,
+        words=words.all,
+        ending=words.ending,
         folder=os.getcwd(),
         scratch=args.scratch,
         scripts=absolute(args.scripts or f"{args.output.rstrip('/')}-slurm"),

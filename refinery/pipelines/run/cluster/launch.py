@@ -19,7 +19,7 @@ from refinery.pipelines.run.cluster.submission import (
 )
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.slices.cut import Cut, read_cut
-from refinery.pipelines.runners.cluster.arrays import Array, arrays
+from refinery.pipelines.runners.cluster.arrays import Array, arrays, ranges
 from refinery.pipelines.runners.cluster.resources import task_resources
 from refinery.pipelines.runners.cluster.sbatch import StepScript, Submission, options, write_scripts
 from refinery.pipelines.runners.cluster.slurm import (
@@ -86,9 +86,8 @@ class Launch:
         if not number:
             forget_jobs(self.submitted.scripts)
         write_submission(self.work, number, replace(self.submitted, missing=missing))
-        for step, slices in missing.items():
-            self.say(f"{step}: {many(len(slices), 'task')}")
-        self.say(f"scripts: {', '.join(path.name for path in paths)} in {self.submitted.scripts}")
+        tasks = sum(len(slices) for slices in missing.values())
+        self.say(f"{many(len(missing), 'step')}, {many(tasks, 'task')}; scripts in {self.submitted.scripts}")
         if self.submit:
             self._submit(number, paths[-1])
         else:
@@ -110,8 +109,8 @@ class Launch:
         finally:  # those that were submitted before something failed can be cancelled
             if jobs := read_jobs(str(script.parent)):
                 write_jobs(self.work, number, jobs)
-                count = sum(len(ids) for ids in jobs.values())
-                self.say(f"submitted: {many(count, 'job')}, {', '.join(id_ for ids in jobs.values() for id_ in ids)}")
+                ids = sorted({int(id_) for each in jobs.values() for id_ in each})
+                self.say(f"submitted: {many(len(ids), 'job')}, {ranges(ids)}")
 
     def _more(self) -> str:
         default = f"{self.reader.prefix.rstrip('/')}/work"
@@ -128,7 +127,7 @@ def make_submission(found: Progress, cut: Cut, submitted: Submitted, max_array: 
         script = StepScript(
             step=step.name,
             slices=0 if step.name == PUBLISH else cut.slices,
-            words=(*REFINE, *submitted.words),
+            words=(*REFINE, *submitted.words, *(submitted.ending if step.name == PUBLISH else ())),
             folder=submitted.folder,
             scripts=submitted.scripts,
             resources=task_resources(slice_bytes, step.tasks, submitted.workers),

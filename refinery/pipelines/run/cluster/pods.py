@@ -1,12 +1,13 @@
 """A run as objects of Kubernetes: what its pods cannot reach is refused before anything is made."""
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.quantities.disk import SCRATCH_PER_TEXT
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.cluster.begin import Words
 from refinery.pipelines.run.cluster.progress import PUBLISH, ProgressReader
 from refinery.pipelines.run.slices.cut import read_cut
 from refinery.pipelines.runners.cluster.kubernetes import Objects, Place, StepJob
@@ -20,10 +21,8 @@ from refinery.transforms.write.write_documents import PART_BYTES
 BUCKETS = ("s3://", "gs://")
 
 
-def make_objects(
-    args: Namespace, words: Sequence[str], place: Place, begin: Callable[[], ProgressReader]
-) -> Objects | None:
-    """The objects of the steps that are not done; None where all are. words: of `refine`, the recipe first. begin:
+def make_objects(args: Namespace, words: Words, place: Place, begin: Callable[[], ProgressReader]) -> Objects | None:
+    """The objects of the steps that are not done; None where all are. begin:
     seals the cut. Raises ValueError for what pods cannot reach."""
     recipe = load_recipe(args.recipe, args.set, args.input)
     for line in out_of_reach(recipe, args):
@@ -47,12 +46,12 @@ def make_objects(
         if step.missing
     ]
     text = read_resource(args.recipe).decode()
-    return Objects(recipe.name, text, words[1:], steps, place, args.throttle)
+    return Objects(recipe.name, text, words.all[1:], words.ending, steps, place, args.throttle)
 
 
 def out_of_reach(recipe: Recipe, args: Namespace) -> Iterator[str]:
     """A line for everything that pods cannot read or write."""
-    for name in ("output", "work", "reuse"):
+    for name in ("output", "work"):
         value = getattr(args, name)
         if value and not value.startswith(BUCKETS):
             yield f"--{name}: {value!r:.200} given; pods share no files, s3://… or gs://… is allowed"

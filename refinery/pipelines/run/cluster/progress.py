@@ -15,11 +15,11 @@ from refinery.pipelines.run.at_work import FOLDER as AT_WORK
 from refinery.pipelines.run.at_work import Lease, others_at_work
 from refinery.pipelines.run.cluster.submission import last_submission
 from refinery.pipelines.run.slices.cut import Cut, read_cut
+from refinery.pipelines.run.slices.failures import FAILED
 
 CLEAN = "clean"
 PUBLISH = "publish"  # our name of the last command, which is no slice
 READ = "read"  # the stage whose counters say what came in
-FAILED = re.compile(r"at_work/failed-(?P<step>[a-z][a-z0-9-]*)-(?P<slice>[0-9]{5})-[0-9a-f]{1,32}\.json")
 SLICE = re.compile(r"slice-([0-9]{5})\.json")
 READERS = 16  # reads of small files at once
 
@@ -111,12 +111,12 @@ class ProgressReader:
         failures = {} if complete else read_failures(self.work_store)
         steps = []
         for name, tasks, done in self._done(cut, complete):
-            running = frozenset(slice_of(lease) for lease in leases if step_of(lease) == name) - done
+            running = frozenset(lease.slice for lease in leases if lease.step == name) - done
             failed = tuple(f for f in failures.values() if f.step == name and f.slice not in (done | running))
             state = StepState(name, tasks, done, running, tuple(sorted(failed, key=lambda f: f.slice)))
             steps.append(self._with_counts(cut, state) if name == CLEAN else state)
         known = {step.name for step in steps}
-        others = tuple(lease for lease in leases if step_of(lease) not in known)
+        others = tuple(lease for lease in leases if lease.step not in known)
         if others:  # a plain command does whatever is missing, and publishes
             steps[-1] = replace(steps[-1], running=frozenset({0}))
         return Progress(self.prefix, self.work, cut.slices, tuple(steps), others)
@@ -197,16 +197,6 @@ class ProgressReader:
 def wave_name(number: int) -> str:
     """The report of a wave, in the work location."""
     return f"{CLEAN}/wave-{number:05d}.json"
-
-
-def step_of(lease: Lease) -> str:
-    """The step that a command does a slice of; "" for a plain one."""
-    return str(getattr(lease, "step", ""))
-
-
-def slice_of(lease: Lease) -> int:
-    """Its slice; -1 for a plain command."""
-    return int(getattr(lease, "slice", -1))
 
 
 def read_failures(store: Store) -> dict[tuple[str, int], Failure]:

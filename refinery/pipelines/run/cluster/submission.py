@@ -22,11 +22,12 @@ KIND, JOBS_KIND = "refinery-submission", "refinery-submitted-jobs"
 
 @dataclass(frozen=True)
 class Submitted:
-    """words: of `refine`, as they were typed. folder: where. scratch: as given. scripts: the folder of the scripts.
-    sbatch: further options. throttle: tasks at once, 0 for all. missing: what was submitted, step -> slices; {} for
-    all. written: UNIX seconds."""
+    """words: of `refine`, as they were typed; ending: those that only the last command takes. folder: where. scratch:
+    as given. scripts: the folder of the scripts. sbatch: further options. throttle: tasks at once, 0 for all. missing:
+    what was submitted, step -> slices. written: UNIX seconds."""
 
     words: Sequence[str]
+    ending: Sequence[str]
     folder: str
     scratch: str
     scripts: str
@@ -83,7 +84,14 @@ def _read(store: Store, number: int) -> Submitted:
     payload = unseal(store.read(name), store.url(name))
     with written_by_a_run(f"{store.url(name)}: the record of a submission is"):
         fields: dict[str, Any] = {field: payload[field] for field in Submitted.__dataclass_fields__}
-        texts = (*fields["words"], *fields["sbatch"], fields["folder"], fields["scratch"], fields["scripts"])
+        texts = (
+            *fields["words"],
+            *fields["ending"],
+            *fields["sbatch"],
+            fields["folder"],
+            fields["scratch"],
+            fields["scripts"],
+        )
         whole = (fields["workers"], fields["throttle"], fields["written"])
         slices = [slice_ for each in fields["missing"].values() for slice_ in each]
         if not all(isinstance(text, str) for text in texts) or not all(type(n) is int for n in (*whole, *slices)):

@@ -1,9 +1,10 @@
 """A run on a cluster as text and JSON. Reasons come from files, so unprintable characters are escaped."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from refinery.pipelines.progress.words import duration
@@ -12,8 +13,9 @@ from refinery.pipelines.runners.cluster.arrays import ranges
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.core.wording import many
 
+WIDE = 24
 SHOWN = 20  # failures that are listed; --json has all
-HEAD = f"{'step':<12}{'tasks':>8}{'done':>8}{'running':>9}{'failed':>8}{'documents':>15}{'MB':>11}  time left"
+HEAD = f"{'step':<{WIDE}}{'tasks':>8}{'done':>8}{'running':>9}{'failed':>8}{'documents':>15}{'MB':>11}  time left"
 
 Queue = Mapping[str, Mapping[str, int]]
 
@@ -57,7 +59,7 @@ def text_lines(found: Progress, asked: Asked) -> Iterator[str]:
     """A table of the steps, then failures, the queue, and what to do."""
     yield f"{safe(found.prefix)}: {headline(found)}"
     yield HEAD
-    yield from (_row(step) for step in found.steps)
+    yield from _rows(found.steps)
     for failure in found.failed[:SHOWN]:
         yield f"failed: {describe(failure)}"
     if len(found.failed) > SHOWN:
@@ -86,10 +88,32 @@ def describe(failure: Failure) -> str:
     return safe(f"{which}, on {failure.host} at {when}: {failure.reason}")[:500]
 
 
+def _rows(steps: Sequence[StepState]) -> Iterator[str]:
+    """A row for each step where something is going on; neighbours that are done, or not begun, are one row."""
+    for kind, group in groupby(steps, _kind):
+        members = list(group)
+        if kind == GOING_ON or len(members) == 1:
+            yield from (_row(step) for step in members)
+        else:
+            tasks, done = (
+                sum(map(len, sets)) for sets in ((range(s.tasks) for s in members), (s.done for s in members))
+            )
+            yield f"{f'{members[0].name} … {members[-1].name}':<{WIDE}}{tasks:>8,}{done:>8,}{0:>9}{0:>8}"
+
+
+GOING_ON = "going on"
+
+
+def _kind(step: StepState) -> str:
+    if step.documents or step.running or step.failed or (step.done and step.missing):
+        return GOING_ON
+    return "done" if step.done else "not begun"
+
+
 def _row(step: StepState) -> str:
     counts = f"{step.documents:>15,}{step.bytes / 1e6:>11,.1f}" if step.documents else " " * 26
     left = "" if step.seconds_left is None else duration(step.seconds_left)
-    row = f"{step.name:<12}{step.tasks:>8,}{len(step.done):>8,}{len(step.running):>9,}{len(step.failed):>8,}"
+    row = f"{step.name:<{WIDE}}{step.tasks:>8,}{len(step.done):>8,}{len(step.running):>9,}{len(step.failed):>8,}"
     return f"{row}{counts}  {left}".rstrip()
 
 
@@ -100,7 +124,7 @@ def advice(found: Progress, asked: Asked) -> Iterator[str]:
         yield f"next: refinery verify {safe(found.prefix)}"
     elif asked.queue:
         yield f"next: wait; `refinery cluster status {safe(found.prefix + work)} --watch` shows how it goes on"
-    elif not any(step.running for step in found.steps):
+    elif not asked.trouble and not any(step.running for step in found.steps):
         step = next(step for step in found.steps if step.missing)
         yield f"missing: {step.name} {ranges(step.missing)}"
         yield f"next: refinery cluster resume {safe(found.prefix + work)}"

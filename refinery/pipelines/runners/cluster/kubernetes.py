@@ -68,11 +68,12 @@ class StepJob:
 @dataclass(frozen=True)
 class Objects:
     """The objects of a run. name: of the recipe, of any characters. recipe: its text. words: of `refine`, the recipe's
-    path left out. throttle: pods at once, 0 for all."""
+    path left out; ending: those that only the last command takes. throttle: pods at once, 0 for all."""
 
     name: str
     recipe: str
     words: Sequence[str]
+    ending: Sequence[str]
     steps: Sequence[StepJob]
     place: Place
     throttle: int = 0
@@ -178,6 +179,7 @@ class Objects:
 
     def _command(self, step: StepJob) -> list[str]:
         words = ["refinery", "refine", f"{RECIPE_FOLDER}/recipe.yaml", *self.words, "--scratch", SCRATCH]
+        words += [] if step.slices else self.ending
         found = [as_itself(one_line("argument", word)) for word in words]
         return [*found, "--until", step.step, "--slice", f"{INDEX}/{step.slices}"] if step.slices else found
 

@@ -90,7 +90,7 @@ class StepScript:
 
 
 # Slurm sends USR1 to the script before the time limit, and TERM to all processes of a job that is cancelled or makes
-# room for another one. Both end the command cleanly; TERM is passed on only where the command did not get one of its own.
+# room for another one. Both end the command cleanly; TERM is passed on only where the command did not get its own one.
 # Only USR1 asks for another turn: a cancelled job must not come back, and one that made room is requeued by Slurm.
 RUN = f"""
 out_of_time=no signals=0 seen=-1 code=0

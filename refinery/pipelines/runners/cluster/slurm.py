@@ -12,6 +12,7 @@ ASK_SECONDS = 10.0
 SUBMIT_SECONDS = 600.0
 JOB_ID = re.compile(r"[0-9]{1,12}")
 MAX_ARRAY = re.compile(r"^MaxArraySize\s*=\s*([0-9]+)", re.MULTILINE)
+GONE = "Invalid job id specified"
 DEFAULT_MAX_ARRAY = 1001  # Slurm's own
 
 
@@ -73,8 +74,12 @@ def queue(jobs: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int]]:
     steps = {id_: step for step, ids in jobs.items() for id_ in ids}
     if not steps:
         return {}
-    # --jobs with one id that is gone is an error: a list with an id that no job has is not.
-    listed = call("squeue", "--noheader", "--array", "--format=%F %T", f"--jobs={','.join(['0', *steps])}")
+    try:
+        listed = call("squeue", "--noheader", "--array", "--format=%F %T", f"--jobs={','.join(steps)}")
+    except SlurmTrouble as trouble:
+        if GONE in str(trouble):  # as squeue says where the only job that was asked for ended some time ago
+            return {}
+        raise
     found: dict[str, Counter[str]] = {}
     for id_, _, state in (line.strip().partition(" ") for line in listed.splitlines()):
         if id_ in steps:
