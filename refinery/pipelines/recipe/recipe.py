@@ -84,6 +84,9 @@ class RunParams(Params):
     components: Literal["auto", "forest", "contraction"] = "auto"
     """how links between near duplicates become components: in one worker's memory (`forest`), in rounds of shuffles
     (`contraction`), or whichever suits the number of documents (`auto`)"""
+    spread_documents: Positive = 100_000_000
+    """where slices of an array do the work: from how many documents on, as estimated from the bytes of the inputs,
+    they share deduplication; fewer are faster in one task"""
 
 
 class UsedStage(Params):
@@ -227,6 +230,10 @@ class Recipe(Params):
     def params_of(self, stage: Stage[P]) -> P | None:
         """The parameters of a stage as the recipe gives them; None where it is off."""
         return cast("P | None", getattr(self, stage.key))
+
+    def removes_copies(self) -> bool:
+        """Whether phase 2 has anything to do."""
+        return bool(self.exact_dup or self.near_dup or self.near_dup_in_source or self.comparing())
 
     def comparing(self) -> list[tuple[ComparingStage[Any], Any]]:
         """(stage, its parameters) of the stages that are on and that phase 2 decides by hashes of phase 1. The last

@@ -43,10 +43,10 @@ class PhaseJobs:
         Raises RefineError for a job that ended well and left no report, and whatever the job raises.
         """
         if self.store.size(name) is None and (steps := self._sliced(phase, name)) is not None:
-            if self.task is None:
+            if self.task is not None and self.task.is_step_of(phase):
+                steps.run_slice(self.task, label, build, work)
+            elif steps.is_begun():
                 steps.run_missing(label, build, work)
-            elif (number := self.task.number_in(phase)) is not None:
-                steps.run_slice(number, self.task.slice, label, build, work)
         if self.store.size(name) is None:
             places = (location(self.prefix), location(self.work))  # the same run elsewhere has jobs of its own
             spec = JobSpec(self.name, phase, wave, (self.fingerprints[phase], *places), self.work, name)
@@ -73,10 +73,10 @@ class PhaseJobs:
         return report
 
     def _sliced(self, phase: str, name: str) -> SlicedJob | None:
-        """The job as steps, where this command does one of them, or others have begun with them."""
+        """The job as steps, where the run was cut into slices."""
         if not self.slices or phase not in PHASES[1:]:
             return None
-        job = SlicedJob(
+        return SlicedJob(
             self.store,
             phase,
             self.fingerprints[phase],
@@ -85,7 +85,6 @@ class PhaseJobs:
             lambda: self.store.size(name) is not None,
             self.say,
         )
-        return job if self.task is not None or job.is_begun() else None
 
     def facts(self, phase: str) -> dict[str, Any]:
         """What the launcher adds to the report of each job of a phase."""

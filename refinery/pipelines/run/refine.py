@@ -52,6 +52,7 @@ from refinery.pipelines.run.prefix import claim, describe_run, location, owned, 
 from refinery.pipelines.run.publish import publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
 from refinery.pipelines.run.slices.cut import Cut, read_cut
+from refinery.pipelines.run.slices.failures import remove_failures
 from refinery.pipelines.run.slices.sealed_inputs import sealed_inputs
 from refinery.pipelines.run.slices.sliced_job import Task, remove_exchanges
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
@@ -250,7 +251,7 @@ class Refinement:
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         recipe = self.recipe
-        if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or recipe.comparing()):
+        if not recipe.removes_copies():
             return {"counters": [], "seconds": {}, "parts": {}, "kept": self._undeduplicated(clean)}
         parts = [(clean.url(part), part["rows"]) for part in clean.parts("signatures")]
         reference_corpora = load_reference_corpora(recipe) if self.reference_corpora is None else self.reference_corpora
@@ -376,5 +377,6 @@ class Refinement:
         self.store.sweep()
         self.work_store.sweep()
         remove_stale_leases(self.work_store)
+        remove_failures(self.work_store)
         if self.discard_work:
             remove_work(self.work_store, self.say)

@@ -35,3 +35,8 @@ def noting_failure(store: Store, step: str, slice_: int) -> Iterator[None]:
         with contextlib.suppress(OSError):  # what fails here, failed there, and is told by the error itself
             store.create(f"at_work/failed-{step}-{slice_:05d}-{secrets.token_hex(8)}.json", seal(payload))
         raise
+
+
+def remove_failures(store: Store) -> None:
+    """Remove the reasons: the run is complete."""
+    store.delete_many(name for name in store.list("at_work") if FAILED.fullmatch(name))

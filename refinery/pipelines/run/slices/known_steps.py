@@ -9,8 +9,10 @@ from refinery.loader.format.indexed import dtype_for
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.slices.cut import Step
 from refinery.pipelines.run.slices.sliced_job import steps_of
 from refinery.transforms.core.job.task_list import TaskList
+from refinery.transforms.core.names import PHASES
 from refinery.transforms.dedup.deduplicate import PartLists
 from refinery.transforms.dedup.reference_corpora import number_parts
 from refinery.transforms.statistics.tally import measured_notes
@@ -20,13 +22,35 @@ from refinery.transforms.write.shards import ShardsJob, provenance_columns
 BYTES_PER_DOCUMENT = (
     2_000  # of inputs, compressed: with fewer bytes a document, deduplication has more steps than these
 )
+READ, END, DEDUP, SHARDS = "clean", "clean-end", *PHASES[1:]  # names of steps, or what they begin with
 NOTHING = TaskList("", "none", 0, "")
 
 
-def dedup_steps(recipe: Recipe, inputs: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """The steps of phase 2, each with whether one task does all of it. inputs: as described; how many documents there
-    are decides how components are found."""
+def known_steps(
+    recipe: Recipe, inputs: Sequence[Mapping[str, Any]], tokenizer: TokenizerInfo | None, slices: int
+) -> list[Step]:
+    """The steps that come before the command which ends a run, in order. inputs: as described."""
     documents = sum(int(entry["size"]) for entry in inputs) // BYTES_PER_DOCUMENT
+    found = [Step(READ, slices)]
+    if not recipe.removes_copies():
+        found.append(Step(END, 1))
+    elif documents < recipe.run.spread_documents:
+        found.append(Step(DEDUP, 1))
+    else:
+        found += [Step(END, 1), *_steps(DEDUP, dedup_steps(recipe, documents), slices)]
+    shards = _steps(SHARDS, shards_steps(recipe, tokenizer), slices)
+    return [*found, *(step for step in shards if step.tasks > 1 or slices == 1)]
+
+
+def _steps(phase: str, whole: Sequence[bool], slices: int) -> list[Step]:
+    """The steps of a job. A task that does all of a step does those behind it, too, as long as one task does them."""
+    tasks = [1 if each else slices for each in whole]
+    return [Step(f"{phase}-{n}", count) for n, count in enumerate(tasks) if not (n and whole[n] and whole[n - 1])]
+
+
+def dedup_steps(recipe: Recipe, documents: int) -> list[bool]:
+    """The steps of phase 2, each with whether one task does all of it. documents: their number decides how components
+    are found."""
     names = tuple(corpus.prefix for corpus in recipe.reference_corpora)
     lists = PartLists(NOTHING, NOTHING if names else None, number_parts(0, ()), documents, names)
 

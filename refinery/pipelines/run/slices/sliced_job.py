@@ -35,10 +35,23 @@ class Task:
     step: str
     slice: int
 
-    def number_in(self, phase: str) -> int | None:
-        """The number of its step in a phase's job; None if it is another phase's."""
+    def is_step_of(self, phase: str) -> bool:
+        """Whether its step is one of those into which a phase's job is cut."""
         name, _, number = self.step.rpartition("-")
-        return int(number) if name == phase and number.isdigit() else None
+        return name == phase and number.isdecimal()
+
+    @property
+    def number(self) -> int:
+        """The number of its step in the phase's job."""
+        return int(self.step.rpartition("-")[2])
+
+    def done(self, of: int) -> StepDone:
+        """What says that it is done."""
+        return StepDone(f"{self.step}, slice {self.slice} of {of}: done")
+
+    def nothing_left(self, of: int) -> StepDone:
+        """What says that others have done it."""
+        return StepDone(f"{self.step}, slice {self.slice} of {of}: nothing is left to do")
 
 
 @dataclass
@@ -62,23 +75,30 @@ class SlicedJob:
         """Those of a step."""
         return StepFiles(self.store, self.phase, number, self.fingerprint, self.of)
 
-    def run_slice(self, number: int, slice_: int, label: str, build: Build, work: Work | None) -> None:
-        """Do a slice of a step, where it is not done; of a step that one task does, all of it, in slice 0.
+    def run_slice(self, task: Task, label: str, build: Build, work: Work | None) -> None:
+        """Do a slice of a step, where it is not done. Of a step that one task does, slice 0 does all, and the steps
+        behind it as long as one task does them.
 
         Raises StepDone when the job goes on in other commands, RefineError, which names them, for slices of the step
         before that are missing, and whatever the step raises.
         """
-        self._seal_before(number)
+        self._seal_before(min(task.number, 1))
         steps = self._sealed[-1].steps if self._sealed else (False,)
-        if number >= len(steps) and self._sealed:
-            raise StepDone(f"{self.phase} has {len(steps)} steps; there is no {self.files(number).name} to do")
-        mine = self._all if steps[number] else (slice_,)
-        files = self.files(number)
-        if slice_ not in files.missing() or (steps[number] and slice_):
-            raise StepDone(f"{files.name}, slice {slice_} of {self.of}: nothing is left to do")
-        self._run(number, mine, label, build, work)
+        if self._sealed and task.number >= len(steps):
+            raise StepDone(f"{self.phase} ends with step {len(steps) - 1}; there is no {task.step} to do")
+        self._seal_before(task.number)
+        is_whole = steps[task.number]
+        if task.slice not in self.files(task.number).missing() or (is_whole and task.slice):
+            raise task.nothing_left(self.of)
+        self._run(task.number, self._all if is_whole else (task.slice,), label, build, work)
+        for number in range(task.number + 1, len(steps)):
+            if is_whole and steps[number] and not self.is_done():
+                self._seal_before(number)
+                self._run(number, self._all, label, build, work)
+            else:
+                break
         if not self.is_done():
-            raise StepDone(f"{files.name}, slice {slice_} of {self.of}: done")
+            raise task.done(self.of)
 
     def run_missing(self, label: str, build: Build, work: Work | None) -> None:
         """Do all that is missing, until the job is done."""

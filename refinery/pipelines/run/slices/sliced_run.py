@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.storage.store import StorageConflict
-from refinery.pipelines.recipe.writers import know_writer
 from refinery.pipelines.run.at_work import at_work
+from refinery.pipelines.run.clean_phase import CleanPhase
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.phases import CUT, Phase, read_phase, read_waves
 from refinery.pipelines.run.refine import Refinement
-from refinery.pipelines.run.slices.cut import Cut, Step, check_slices, make_cut, publish_cut, read_cut
+from refinery.pipelines.run.slices.cut import Cut, check_slices, make_cut, publish_cut, read_cut
 from refinery.pipelines.run.slices.failures import noting_failure
-from refinery.pipelines.run.slices.known_steps import dedup_steps, shards_steps
+from refinery.pipelines.run.slices.known_steps import DEDUP, END, READ, SHARDS, known_steps
 from refinery.pipelines.run.slices.sliced_job import StepDone, Task
 from refinery.pipelines.run.slices.step_files import not_done
 from refinery.pipelines.run.wall_clock import STARTED, note_time
@@ -20,7 +20,6 @@ from refinery.pipelines.run.waves import unread_tasks, wave_limits
 from refinery.transforms.read.registry import find_reader
 from refinery.transforms.read.sources import ReadTask
 
-READ, END = "clean", "clean-end"  # the steps of phase 1: its slices, and the task that adds up their reports
 FIRST = "cut"
 
 
@@ -41,7 +40,7 @@ class SlicedRun(Refinement):
             reports = read_waves(self.work_store, "clean")
             tasks = [_as_sealed(task) for task in unread_tasks(self.work, self.tasks, reports)]
             first = max((report["number"] for report in reports), default=-1) + 1
-            steps = self._steps(slices)
+            steps = known_steps(self.recipe, self.inputs, self.tokenizer, slices)
             limits = wave_limits(self.recipe.run, 0)
             cut = make_cut(self.work, self.fingerprints["clean"], tasks, slices, steps, limits, first)
             with contextlib.suppress(StorageConflict):  # another command was faster
@@ -60,8 +59,8 @@ class SlicedRun(Refinement):
         self.task = task
         self.prepare()
         cut = self._cut_of(of)
-        known = [FIRST, *(step.name for step in cut.steps)]
-        if task.step not in known and task.number_in("dedup") is None and task.number_in("shards") is None:
+        if task.step not in (READ, END, DEDUP) and not any(map(task.is_step_of, (DEDUP, SHARDS))):
+            known = [step.name for step in cut.steps]
             raise RefineError(f"--until: {task.step!r:.80} given, one of {', '.join(known)} is allowed")
         if self._claim() or self.store.size(MANIFEST) is not None:
             return f"{self.prefix} is complete already; nothing to do"
@@ -77,29 +76,34 @@ class SlicedRun(Refinement):
         phase = self._clean_phase()
         if task.step == READ:
             phase.run_slice(task.slice)
-            return f"{READ}, slice {task.slice} of {self.jobs.slices}: done"
-        if task.slice and task.step == END:
-            return f"{END}, slice {task.slice} of {self.jobs.slices}: nothing is left to do"
-        if task.step == END and (missing := phase.missing()):
+            raise task.done(self.jobs.slices)
+        if task.slice and task.step in (END, DEDUP):
+            raise task.nothing_left(self.jobs.slices)
+        clean = self._end(phase) if task.step in (END, DEDUP) else self._earlier(READ)
+        if task.step == END:
+            raise task.done(self.jobs.slices)
+        if not task.is_step_of(SHARDS):
+            self._check_sources(clean, self._phase(DEDUP, lambda: self._dedup(clean)))
+            return f"{DEDUP}: done"
+        dedup = self._earlier(DEDUP)
+        self._phase(SHARDS, lambda: self._shards(clean, dedup))
+        return f"{SHARDS}: done"
+
+    def _end(self, phase: CleanPhase) -> Phase:
+        """Phase 1, which is complete once the reports of all slices are added up; and phase 2 where it is nothing."""
+        if read_phase(self.work, "clean", self.fingerprints["clean"]) is None and (missing := phase.missing()):
             slices = sorted({wave.slice for wave in missing})
             raise RefineError(f"{READ}: {not_done(slices, self.jobs.slices)}")
-        clean = self._phase("clean", phase.finish) if task.step == END else self._earlier("clean", END)
-        if task.step == END:
-            self._check_sources(clean)
-            if self._removes_nothing():
-                self._phase("dedup", lambda: self._dedup(clean))
-            return f"{END}: done"
-        if task.number_in("dedup") is not None:
-            self._check_sources(clean, self._phase("dedup", lambda: self._dedup(clean)))
-            return "dedup: all steps are done"
-        dedup = self._earlier("dedup", "the last step of dedup")
-        self._phase("shards", lambda: self._shards(clean, dedup))
-        return "shards: all steps are done"
+        clean = self._phase("clean", phase.finish)
+        self._check_sources(clean)
+        if not self.recipe.removes_copies():
+            self._phase(DEDUP, lambda: self._dedup(clean))
+        return clean
 
-    def _earlier(self, name: str, step: str) -> Phase:
+    def _earlier(self, name: str) -> Phase:
         phase = read_phase(self.work, name, self.fingerprints[name])
         if phase is None:
-            raise RefineError(f"{step} is not done; it comes first")
+            raise RefineError(f"{name} is not complete; it comes first")
         return phase
 
     def _cut_of(self, slices: int) -> Cut:
@@ -117,20 +121,6 @@ class SlicedRun(Refinement):
                 "choose another --output"
             )
         return self.cut
-
-    def _steps(self, slices: int) -> list[Step]:
-        """The steps of the run, as far as they can be known before the documents are counted."""
-        know_writer(self.recipe.LANE.writer)
-        found = [Step(READ, slices), Step(END, 1)]
-        jobs = {} if self._removes_nothing() else {"dedup": dedup_steps(self.recipe, self.inputs)}
-        jobs["shards"] = shards_steps(self.recipe, self.tokenizer)
-        for phase, steps in jobs.items():
-            found += [Step(f"{phase}-{n}", 1 if whole else slices) for n, whole in enumerate(steps)]
-        return found
-
-    def _removes_nothing(self) -> bool:
-        recipe = self.recipe
-        return not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or recipe.comparing())
 
 
 def _as_sealed(task: ReadTask) -> ReadTask:

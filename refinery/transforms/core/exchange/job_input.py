@@ -4,6 +4,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -41,7 +42,7 @@ def to_all(elements: beam.PCollection) -> beam.PCollection:
     if not isinstance(disk, SlicedExchanges):
         return elements
     every = beam.FlatMap(_for_every, of=disk.of).with_output_types(tuple[int, bytes])
-    here = beam.FlatMapTuple(_of_first, first=disk.slices[0]).with_output_types(bytes)
+    here = beam.FlatMapTuple(partial(_of_first, first=disk.slices[0])).with_output_types(bytes)
     return elements | "for every slice" >> every | Exchange("to all slices") | "of this one" >> here
 
 
