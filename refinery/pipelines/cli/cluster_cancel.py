@@ -25,11 +25,11 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     from refinery.pipelines.runners.cluster.slurm import cancel
 
     jobs = all_jobs(open_store(args.work or f"{args.prefix.rstrip('/')}/work"))
-    ids = [id_ for each in jobs.values() for id_ in each]
+    ids = sorted((id_ for each in jobs.values() for id_ in each), key=int)
     if not ids:
         raise ValueError(f"{args.prefix}: no jobs of a run on Slurm are recorded here")
     cancel(ids)
-    say(f"cancelled: {ranges(sorted(map(int, ids)))}; `refinery cluster resume {args.prefix}` goes on")
+    say(f"cancelled: {ranges(map(int, ids))}; `refinery cluster resume {args.prefix}` goes on")
     return ExitCode.DONE
 
 

@@ -10,7 +10,7 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 
 EXAMPLES = """examples:
   refinery cluster resume /shared/out/web
-  refinery cluster resume /shared/out/web --sbatch '--partition=cpu --time=24:00:00'
+  refinery cluster resume /shared/out/web --sbatch='--partition=cpu --time=24:00:00'
 Slices that are done are not submitted again. Other arguments are those that `refinery cluster slurm` recorded."""
 
 

@@ -11,7 +11,7 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 
 EXAMPLES = """examples:
   refinery cluster slurm recipes/web.yaml --output /shared/web --tasks 200 --workers 16 --submit
-  refinery cluster slurm recipes/web.yaml --output /shared/web --tasks 200 --workers 16 --sbatch '--partition=cpu'
+  refinery cluster slurm recipes/web.yaml --output /shared/web --tasks 200 --workers 16 --sbatch='--partition=cpu'
   refinery cluster slurm recipes/web.yaml --output s3://bucket/web --tasks 2000 --scripts web-slurm --throttle 50
 Further arguments are those of `refinery refine`. The recipe, its files and local locations must be on storage that all
 nodes mount. See docs/engines/slurm.md."""
@@ -25,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OPTIONS",
-        help="further options of sbatch, e.g. '--partition=cpu --time=8:00:00'; they replace those of the scripts",
+        help="further options of sbatch, as in --sbatch='--partition=cpu --time=8:00:00'; they replace the scripts' own",
     )
     parser.add_argument(
         "--scripts", default="", metavar="DIR", help="where scripts and logs go (default: PREFIX-slurm)"

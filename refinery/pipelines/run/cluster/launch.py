@@ -20,7 +20,6 @@ from refinery.pipelines.run.cluster.submission import (
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.runners.cluster.arrays import Array, arrays, ranges
-from refinery.pipelines.runners.cluster.resources import task_resources
 from refinery.pipelines.runners.cluster.sbatch import StepScript, Submission, options, write_scripts
 from refinery.pipelines.runners.cluster.slurm import (
     DEFAULT_MAX_ARRAY,
@@ -31,6 +30,7 @@ from refinery.pipelines.runners.cluster.slurm import (
     read_jobs,
     submit,
 )
+from refinery.pipelines.runners.cluster.task_resources import task_resources
 from refinery.transforms.core.wording import many
 
 Say = Callable[[str], None]

@@ -11,7 +11,7 @@ from refinery.pipelines.run.cluster.begin import Words
 from refinery.pipelines.run.cluster.progress import PUBLISH, ProgressReader
 from refinery.pipelines.run.slices.cut import read_cut
 from refinery.pipelines.runners.cluster.kubernetes import Objects, Place, StepJob
-from refinery.pipelines.runners.cluster.resources import task_resources
+from refinery.pipelines.runners.cluster.task_resources import task_resources
 from refinery.pipelines.runners.dataflow.flag_checks import named_files
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.read.lines import COMPRESSED_RATIO

@@ -1,6 +1,7 @@
 """A run on a cluster as text and JSON. Reasons come from files, so unprintable characters are escaped."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -66,8 +67,11 @@ def text_lines(found: Progress, asked: Asked) -> Iterator[str]:
         yield f"({len(found.failed) - SHOWN:,} further failures; --json lists all)"
     for lease in found.others:
         yield f"a command that is no slice is at work {safe(lease.words())}"
-    for step, states in asked.queue.items():
-        yield f"queue: {step}: {', '.join(f'{count:,} {state.lower()}' for state, count in states.items())}"
+    if asked.queue:
+        states: Counter[str] = Counter()
+        for each in asked.queue.values():
+            states.update(each)
+        yield f"queue: {', '.join(f'{count:,} {state.lower()}' for state, count in sorted(states.items()))}"
     if asked.trouble:
         yield f"(the queue is not known: {safe(asked.trouble)})"
     yield from advice(found, asked)

@@ -10,9 +10,10 @@ from refinery.pipelines.run.clean_phase import CleanPhase
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.phases import CUT, Phase, read_phase, read_waves
 from refinery.pipelines.run.refine import Refinement
-from refinery.pipelines.run.slices.cut import Cut, check_slices, make_cut, publish_cut, read_cut
+from refinery.pipelines.run.slices.cut import Cut, check_slices, publish_cut, read_cut
 from refinery.pipelines.run.slices.failures import noting_failure
 from refinery.pipelines.run.slices.known_steps import DEDUP, END, READ, SHARDS, known_steps
+from refinery.pipelines.run.slices.make_cut import make_cut
 from refinery.pipelines.run.slices.sliced_job import StepDone, Task
 from refinery.pipelines.run.slices.step_files import not_done
 from refinery.pipelines.run.wall_clock import STARTED, note_time

@@ -128,7 +128,7 @@ def test_text_names_what_is_missing_only_where_nobody_is_at_it(run: CutRun) -> N
     assert lines[3].split() == ["clean-end", "…", "publish", "9", "0", "0", "0"]
     assert lines[-2:] == ["missing: clean 1-2", f"next: refinery cluster resume {run.prefix}"]
     waiting = text(run, Asked({"clean": {"PENDING": 2}}))
-    assert "queue: clean: 2 pending" in waiting and waiting[-1].startswith("next: wait")
+    assert "queue: 2 pending" in waiting and waiting[-1].startswith("next: wait")
     assert text(run, Asked({}, "squeue did not answer in 10 s"))[-1] == (
         "(the queue is not known: squeue did not answer in 10 s)"
     )

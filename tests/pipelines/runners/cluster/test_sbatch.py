@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from refinery.pipelines.runners.cluster.arrays import Array, arrays
-from refinery.pipelines.runners.cluster.resources import Resources, task_resources
+from refinery.pipelines.runners.cluster.resources import Resources
 from refinery.pipelines.runners.cluster.sbatch import StepScript, Submission, options, write_scripts
+from refinery.pipelines.runners.cluster.task_resources import task_resources
 
 GB = 10**9
 HOSTILE = "a b'; touch hacked; $(touch hacked) `touch hacked` \"x"
