@@ -35,6 +35,9 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     from refinery.pipelines.run.cluster.progress import ProgressReader
 
     reader = ProgressReader(args.prefix, args.work)
+    if reader.read().is_complete:
+        say(f"{args.prefix} is complete; nothing to do")
+        return ExitCode.DONE
     submitted = resumed(reader.work_store, args.prefix, {"sbatch": args.sbatch, "throttle": args.throttle})
     Launch(reader, submitted, say, not args.dry_run).again()
     return ExitCode.DONE

@@ -25,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OPTIONS",
-        help="further options of sbatch, as in --sbatch='--partition=cpu --time=8:00:00'; they replace the scripts' own",
+        help="further options of sbatch, as in --sbatch='--partition=cpu --time=8:00:00'; they replace ours",
     )
     parser.add_argument(
         "--scripts", default="", metavar="DIR", help="where scripts and logs go (default: PREFIX-slurm)"

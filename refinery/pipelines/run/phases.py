@@ -22,6 +22,7 @@ from refinery.pipelines.run.slices.failures import FAILED
 from refinery.pipelines.run.slices.step_files import FOLDER as EXCHANGE
 from refinery.pipelines.run.slices.step_files import RECORD, SECTIONS
 from refinery.pipelines.run.wall_clock import ENDED, STARTED
+from refinery.pipelines.runners.cluster.record_names import RECORD as SUBMISSION
 from refinery.pipelines.runners.dataflow.job_records import JOB
 from refinery.transforms.core.names import PHASES
 
@@ -196,7 +197,7 @@ DEATH = re.compile(r"clean/death-[0-9a-f]{32}\.json")  # what a worker read that
 OWN = re.compile(
     rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards|records)/report\.json"
     rf"|{STARTED}|{ENDED}|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}|{DEATH.pattern}|{CUT}|{RECORD.pattern}"
-    rf"|{SECTIONS.pattern}|{FAILED.pattern}"
+    rf"|{SECTIONS.pattern}|{FAILED.pattern}|{SUBMISSION.pattern}"
 )
 
 

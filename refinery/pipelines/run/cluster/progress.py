@@ -103,10 +103,11 @@ class ProgressReader:
 
     def read(self) -> Progress:
         """The state now. Raises NoCut where no run on a cluster has begun, FormatError for damaged files."""
-        cut = read_cut(self.work_store)
+        cut, complete = read_cut(self.work_store), self.store.size(MANIFEST) is not None
+        if cut is None and complete:  # and its work was discarded
+            return Progress(self.prefix, self.work, 0, (StepState(PUBLISH, 1, frozenset({0})),))
         if cut is None:
             raise NoCut(f"{self.work}: no run on a cluster has begun here; `refinery cluster slurm` begins one")
-        complete = self.store.size(MANIFEST) is not None
         leases = [] if complete else others_at_work(self.work_store)
         failures = {} if complete else read_failures(self.work_store)
         steps = []

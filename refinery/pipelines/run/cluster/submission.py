@@ -13,10 +13,9 @@ from typing import Any
 from refinery.loader.errors import FormatError, written_by_a_run
 from refinery.loader.format.manifest import SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.store import Store
+from refinery.pipelines.runners.cluster.record_names import FOLDER, RECORD
 from refinery.pipelines.runners.cluster.slurm import JOB_ID, read_jobs
 
-FOLDER = "cluster"
-RECORD = re.compile(r"cluster/(?P<what>submission|jobs)-(?P<number>[0-9]{5})\.json")  # names in a work location
 KIND, JOBS_KIND = "refinery-submission", "refinery-submitted-jobs"
 
 

@@ -18,7 +18,7 @@ from refinery.transforms.read.lines import COMPRESSED_RATIO
 MARGIN = 2.0  # asked for over computed
 LEAST_SECONDS = 1800  # beside it: start, models, storage
 ROUND_SECONDS = 1800
-READ_SPEED = 100e6  # bytes per second of one task that reads what all have written
+READ_SPEED = 25e6  # stored bytes of the inputs a second, of one task that reads what all have written
 
 
 def task_resources(slice_bytes: Sequence[int], tasks: int, workers: int) -> Resources:

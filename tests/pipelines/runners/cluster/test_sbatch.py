@@ -220,5 +220,5 @@ def test_what_a_task_asks_for_grows_with_its_slice_and_workers() -> None:
     assert (one.cpus, one.memory_mib, one.clock) == (16, 28_600, "01:30:00")
     assert task_resources([50 * GB] * 200, 200, 16).seconds > one.seconds > task_resources([1], 1, 16).seconds
     assert task_resources([5 * GB] * 200, 200, 32).memory_mib > one.memory_mib
-    assert task_resources([5 * GB] * 200, 1, 16).clock == "06:30:00"  # reads what all have written
+    assert task_resources([5 * GB] * 200, 1, 16).clock == "23:00:00"  # reads what all have written
     assert task_resources([], 4, 1).seconds == 1800
