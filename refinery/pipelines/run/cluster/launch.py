@@ -118,7 +118,7 @@ class Launch:
 
 
 def make_submission(found: Progress, cut: Cut, submitted: Submitted, max_array: int) -> Submission:
-    """The scripts of the steps that lack something. Raises ValueError for arguments that cannot stand in a script."""
+    """The scripts of the steps that lack something. Raises ValueError for arguments that a script cannot have."""
     slice_bytes = [sum(wave.bytes for wave in cut.waves_of(number)) for number in range(cut.slices)]
     steps: list[tuple[StepScript, Sequence[Array | None]]] = []
     for step in found.steps:

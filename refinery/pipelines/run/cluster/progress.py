@@ -18,7 +18,7 @@ from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.run.slices.failures import FAILED
 
 CLEAN = "clean"
-PUBLISH = "publish"  # our name of the last command, which is no slice
+PUBLISH = "publish"  # our name of the last command, which does all that is left
 READ = "read"  # the stage whose counters say what came in
 SLICE = re.compile(r"slice-([0-9]{5})\.json")
 READERS = 16  # reads of small files at once
@@ -62,7 +62,7 @@ class StepState:
 
 @dataclass(frozen=True)
 class Progress:
-    """A run. slices: of its cut. steps: in order, PUBLISH the last one. others: commands at work that are no slice."""
+    """A run. slices: of its cut. steps: in order, PUBLISH the last one. others: commands at work on all that is missing."""
 
     prefix: str
     work: str

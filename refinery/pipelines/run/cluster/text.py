@@ -66,7 +66,7 @@ def text_lines(found: Progress, asked: Asked) -> Iterator[str]:
     if len(found.failed) > SHOWN:
         yield f"({len(found.failed) - SHOWN:,} further failures; --json lists all)"
     for lease in found.others:
-        yield f"a command that is no slice is at work {safe(lease.words())}"
+        yield f"a command without --slice is at work {safe(lease.words())}"
     if asked.queue:
         states: Counter[str] = Counter()
         for each in asked.queue.values():

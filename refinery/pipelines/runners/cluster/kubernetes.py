@@ -55,7 +55,7 @@ class Place:
 
 @dataclass(frozen=True)
 class StepJob:
-    """A step. slices: of the run; 0 for the last command, which is no slice. scratch_bytes: temporary files of a task,
+    """A step. slices: of the run; 0 for the last command, which does all that is left. scratch_bytes: temporary files of a task,
     0 where they are not known."""
 
     step: str

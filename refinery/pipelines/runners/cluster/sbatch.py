@@ -30,8 +30,8 @@ SAME = {"-c": "--cpus-per-task", "-t": "--time", "--mem-per-cpu": "--mem"}
 
 @dataclass(frozen=True)
 class StepScript:
-    """A step's script. slices: of the run; 0 for the last command, which is no slice. words: the command up to what
-    names the slice. folder: where it was typed. scratch: "" for the node's own disk. extra: further options of
+    """A step's script. slices: of the run; 0 for the last command, which does all that is left. words: the command up
+    to what names the slice. folder: where it was typed. scratch: "" for the node's own disk. extra: further options of
     sbatch, checked by `options`."""
 
     step: str
@@ -172,7 +172,7 @@ SUBMIT_STEP = f"""submit() {{ # step, arguments of sbatch …
 def options(given: Sequence[str]) -> tuple[str, ...]:
     """Options of sbatch out of what users gave, each as --name=value for a line of #SBATCH.
 
-    Raises ValueError for what is no option, what the scripts decide, and what such a line cannot hold.
+    Raises ValueError for what is not an option, what the scripts decide, and what such a line cannot hold.
     """
     found: list[str] = []
     for text in given:

@@ -64,7 +64,7 @@ def read_jobs(scripts: str) -> dict[str, list[str]]:
 
 
 def forget_jobs(scripts: str) -> None:
-    """Begin the list of jobs anew: what another run left in this folder is not of this one."""
+    """Begin a new list of jobs: what another run left in this folder does not belong to this one."""
     (Path(scripts) / JOBS).unlink(missing_ok=True)
 
 

@@ -14,10 +14,10 @@ SPECIAL = frozenset("'\"\\#%`$")
 
 
 def one_line(what: str, value: str) -> str:
-    """`value`, if it can stand in a line of a script. Raises ValueError for line breaks and other control characters,
+    """`value`, if a line of a script can have it. Raises ValueError for line breaks and other control characters,
     also for what the file system holds but UTF-8 cannot say."""
     if not value.isprintable():
-        raise ValueError(f"{what}: {value!r:.200} given; characters that do not print cannot stand in a script")
+        raise ValueError(f"{what}: {value!r:.200} given; a script cannot have characters that do not print")
     return value
 
 
@@ -41,7 +41,7 @@ def folder_word(what: str, value: str) -> str:
 def plain(what: str, value: str) -> str:
     """`value`, if it means itself in a line of #SBATCH. Raises ValueError for others."""
     if strange := sorted(SPECIAL & {*one_line(what, value)}):
-        raise ValueError(f"{what}: {value!r:.200} given; {' '.join(strange)} cannot stand in a line of #SBATCH")
+        raise ValueError(f"{what}: {value!r:.200} given; {' '.join(strange)} have a meaning in a line of #SBATCH")
     return value
 
 

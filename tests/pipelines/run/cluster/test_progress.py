@@ -103,7 +103,7 @@ def test_who_is_at_work(run: CutRun) -> None:
     assert step(run, "clean").running == {1}
     run.working("", -1)
     assert step(run, "publish").running == {0}
-    assert any(line.startswith("a command that is no slice is at work") for line in text(run))
+    assert any(line.startswith("a command without --slice is at work") for line in text(run))
 
 
 def test_a_failure_counts_until_the_slice_is_at_work_again_or_done(run: CutRun) -> None:
