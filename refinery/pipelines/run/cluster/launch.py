@@ -1,5 +1,6 @@
 """Scripts for what a run on a cluster still lacks: all of it at first, later the missing slices and what follows."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -87,11 +88,11 @@ class Launch:
             forget_jobs(self.submitted.scripts)
         write_submission(self.work, number, replace(self.submitted, missing=missing))
         tasks = sum(len(slices) for slices in missing.values())
-        self.say(f"{many(len(missing), 'step')}, {many(tasks, 'task')}; scripts in {self.submitted.scripts}")
+        self.say(f"{many(len(missing), 'step')}, {many(tasks, 'task')}; scripts in {near(self.submitted.scripts)}")
         if self.submit:
             self._submit(number, paths[-1])
         else:
-            self.say(f"submit them:  {paths[-1]}")
+            self.say(f"submit them:  {near(str(paths[-1]))}")
         self.say(f"follow them:  refinery cluster status {found.prefix}{self._more()}")
 
     def _max_array(self) -> int:
@@ -115,6 +116,12 @@ class Launch:
     def _more(self) -> str:
         default = f"{self.reader.prefix.rstrip('/')}/work"
         return "" if self.reader.work == default else f" --work {self.reader.work}"
+
+
+def near(path: str) -> str:
+    """A path as people would type it here."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
 
 
 def make_submission(found: Progress, cut: Cut, submitted: Submitted, max_array: int) -> Submission:

@@ -62,7 +62,7 @@ class StepState:
 
 @dataclass(frozen=True)
 class Progress:
-    """A run. slices: of its cut. steps: in order, PUBLISH the last one. others: commands at work on all that is missing."""
+    """A run. slices: of its cut. steps: in order, PUBLISH the last one. others: commands for all that is missing."""
 
     prefix: str
     work: str

@@ -23,10 +23,12 @@ Queue = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class Asked:
-    """What Slurm said of the recorded jobs. step -> state -> tasks. trouble: why there is no answer, "" if there is."""
+    """What Slurm said of the recorded jobs: step -> state -> tasks. trouble: why there is no answer, "" if there is.
+    logs: the folder with the jobs' logs, "" where nothing was submitted."""
 
     queue: Queue
     trouble: str = ""
+    logs: str = ""
 
 
 def json_line(found: Progress, asked: Asked) -> str:
@@ -131,4 +133,6 @@ def advice(found: Progress, asked: Asked) -> Iterator[str]:
     elif not asked.trouble and not any(step.running for step in found.steps):
         step = next(step for step in found.steps if step.missing)
         yield f"missing: {step.name} {ranges(step.missing)}"
+        if asked.logs:
+            yield f"logs: {safe(asked.logs)}"
         yield f"next: refinery cluster resume {safe(found.prefix + work)}"

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from refinery.loader.storage.store import Store
 from refinery.pipelines.run.cluster.progress import Progress, ProgressReader, StepState
-from refinery.pipelines.run.cluster.submission import all_jobs
+from refinery.pipelines.run.cluster.submission import all_jobs, last_submission
 from refinery.pipelines.run.cluster.text import Asked
+from refinery.pipelines.runners.cluster.sbatch import LOGS
 from refinery.pipelines.runners.cluster.slurm import SlurmTrouble, queue
 
 
@@ -35,9 +36,13 @@ class Watched:
 
 def ask(work: Store, found: Progress) -> Asked:
     """What Slurm says of the jobs that were submitted; nothing where there are none, or no Slurm."""
-    if found.is_complete or shutil.which("squeue") is None:
+    submitted = None if found.is_complete else last_submission(work)
+    if submitted is None:
         return Asked({})
+    logs = f"{submitted.scripts}/{LOGS}"
+    if shutil.which("squeue") is None:
+        return Asked({}, logs=logs)
     try:
-        return Asked(queue(all_jobs(work)))
+        return Asked(queue(all_jobs(work)), logs=logs)
     except SlurmTrouble as trouble:
-        return Asked({}, str(trouble))
+        return Asked({}, str(trouble), logs)

@@ -55,8 +55,8 @@ class Place:
 
 @dataclass(frozen=True)
 class StepJob:
-    """A step. slices: of the run; 0 for the last command, which does all that is left. scratch_bytes: temporary files of a task,
-    0 where they are not known."""
+    """A step. slices: of the run; 0 for the last command, which does all that is left. scratch_bytes: temporary files
+    of a task, 0 where they are not known."""
 
     step: str
     tasks: int
