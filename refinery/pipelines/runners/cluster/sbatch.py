@@ -61,9 +61,10 @@ class StepScript:
         yield f"# {what}. Written by `refinery cluster slurm`; {SUBMIT} submits it."
         if self.slices:
             yield "# Argument: the slice of index 0, where a step has more than one array."
+        log = f"{self.step}-%5a.log" if self.slices else f"{self.step}.log"
         own = {
             "--job-name": f"refinery-{self.step}",
-            "--output": plain("--scripts", f"{self.scripts}/{LOGS}/") + f"{self.step}-%5a.log",
+            "--output": plain("--scripts", f"{self.scripts}/{LOGS}/") + log,
             "--cpus-per-task": str(self.resources.cpus),
             "--mem": f"{self.resources.memory_mib}M",
             "--time": self.resources.clock,
@@ -110,7 +111,7 @@ if [ "$out_of_time" = yes ] && [ "$code" -ne 0 ]; then
         echo "the time limit is near: requeued, to go on where it stopped"
         scontrol requeue "$SLURM_JOB_ID" && exit "$code"
     fi
-    echo "stopped by the time limit, and not requeued again: give more with --sbatch '--time=…'"
+    echo "stopped by the time limit, and not requeued again: give more with --sbatch='--time=…'"
 fi
 exit "$code\""""
 
@@ -151,8 +152,7 @@ class Submission:
     def _options(self, script: StepScript, array: Array | None, chain: str) -> str:
         options = [f'"--dependency={chain}" --kill-on-invalid-dep=yes'] if chain else []
         if array is None:
-            log = f"{self.scripts}/{LOGS}/{script.step}.log"
-            return " ".join([*options, f"--output={shlex.quote(plain('--scripts', log))}", script.name])
+            return " ".join([*options, script.name])
         options.append(f"--array={array.text}" + (f"%{self.throttle}" if self.throttle else ""))
         if not array.offset:
             return " ".join([*options, script.name])

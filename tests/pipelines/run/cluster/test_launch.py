@@ -67,7 +67,7 @@ def test_all_is_submitted_and_recorded(run: CutRun, tool: Tool, tmp_path: Path) 
         ["--array=0-2%50", "dedup-0.sbatch"],
         ["--array=0%50", "dedup-1.sbatch"],
         ["--array=0-2%50", "shards-0.sbatch"],
-        [f"--output={tmp_path}/scripts/logs/publish.log", "publish.sbatch"],
+        ["--kill-on-invalid-dep=yes", "publish.sbatch"],
     ]
     steps = ("clean", "clean-end", "dedup-0", "dedup-1", "shards-0", "publish")
     assert all_jobs(run.store) == {step: [str(101 + n)] for n, step in enumerate(steps)}

@@ -59,6 +59,7 @@ def test_the_last_step_is_the_plain_command(tmp_path: Path) -> None:
     text = step(tmp_path, "publish", 0, scratch="$LOCAL/x").text()
     assert 'command=(refinery refine r.yaml --output out --scratch "${LOCAL:?is not set}"/x)' in text
     assert "--slice" not in text
+    assert f"#SBATCH --output={tmp_path}/logs/publish.log" in text.splitlines()
 
 
 def test_a_users_options_replace_ours(tmp_path: Path) -> None:
@@ -173,11 +174,10 @@ def submitted(tmp_path: Path, throttle: int = 0, most: int = 1001) -> Path:
 def test_each_step_comes_after_the_one_before(tmp_path: Path, sbatch: dict[str, str]) -> None:
     done = bash(f"bash {submitted(tmp_path, throttle=50)}", **sbatch)
     assert done.returncode == 0, done.stderr
-    logs = tmp_path / "scripts" / "logs"
     assert (tmp_path / "calls").read_text().splitlines() == [
         "--parsable --array=0-7%50 clean.sbatch",
         "--parsable --dependency=afterok:101 --kill-on-invalid-dep=yes --array=3,7%50 dedup-0.sbatch",
-        f"--parsable --dependency=afterok:102 --kill-on-invalid-dep=yes --output={logs}/publish.log publish.sbatch",
+        "--parsable --dependency=afterok:102 --kill-on-invalid-dep=yes publish.sbatch",
     ]
     assert (tmp_path / "scripts" / "jobs").read_text() == "clean 101\ndedup-0 102\npublish 103\n"
 
