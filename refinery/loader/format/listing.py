@@ -23,7 +23,7 @@ from refinery.loader.format.fields import MOST
 from refinery.loader.format.parquet.batches import bounded_parquet, within_memory
 from refinery.loader.format.provenance import PARQUET
 from refinery.loader.format.written import OF_TOKENS, WrittenFiles
-from refinery.loader.storage.store import TEMPORARY
+from refinery.loader.storage.publish_new import TEMPORARY
 
 FOLDER = "manifests"
 OTHER_FILES = f"{FOLDER}/files"  # listings of the files that no shard has

@@ -8,7 +8,6 @@ or foreign is made again. Nothing depends on it.
 """
 
 import contextlib
-import fcntl
 import logging
 import mmap
 import os
@@ -24,6 +23,7 @@ import numpy.typing as npt
 
 from refinery.loader.packing.row_table import RowTable
 from refinery.loader.storage.full_disk import naming_full_disk
+from refinery.loader.storage.locks import hold
 
 MOST_BYTES = 32 << 30  # of the folder; tables that were opened longest ago go first
 _MAGIC = b"RFTABLE2"  # another layout, or another way to pack: another number
@@ -57,15 +57,15 @@ def kept_table(folder: Path, key: str, make: Callable[[], RowTable]) -> RowTable
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Alone among the processes of the host, if the lock is to be had at all."""
-    descriptor = -1
+    descriptor = lock = -1
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock = hold(descriptor, path)
     try:
         yield
     finally:
-        if descriptor >= 0:
-            os.close(descriptor)
+        for each in {descriptor, lock} - {-1}:
+            os.close(each)
 
 
 def _read(path: Path, digest: bytes) -> RowTable | None:

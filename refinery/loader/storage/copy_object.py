@@ -1,19 +1,18 @@
 """A published file of one place at another one: without its bytes passing here wherever storage can do that."""
 
-import errno
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from refinery.loader.errors import CorruptObject
 from refinery.loader.storage.gcs_store import GcsStore
+from refinery.loader.storage.local_files import sync_folder
+from refinery.loader.storage.publish_new import NO_LINKS
 from refinery.loader.storage.s3_store import S3Store
 from refinery.loader.storage.s3_upload import PART
-from refinery.loader.storage.store import CHUNK, LocalStore, Store, conflict, size_and_crc32c, sync_folder
+from refinery.loader.storage.store import CHUNK, LocalStore, Store, conflict, size_and_crc32c
 
 LINKED, COPIED, COPIED_THERE = "linked", "copied", "copied by the storage"
-# A file system that has no hard links, or has too many of one file, or two file systems.
-NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES)
 
 
 def copy_object(source: Store, target: Store, name: str, size: int, crc32c: str) -> str:

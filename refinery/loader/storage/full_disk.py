@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 
 # No room, no room left for this user, a file larger than this process or file system may make.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
+FEW_INODES = 100  # with fewer, they are what a file system is short of
 RUN_PREFIX = "refinery-run-"  # of the folders in which the local runner has its temporary files
 
 
@@ -54,15 +53,18 @@ def naming_scratch(folder: str, purpose: str) -> contextlib.AbstractContextManag
 
 
 def free_space(folder: Path) -> str:
-    """ "12.3 MB free in /out", of the nearest folder that exists."""
+    """ "12.3 MB free in /out", of the nearest folder that exists; and how many inodes, where they are few."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:
         free: float = shutil.disk_usage(folder).free
+        found = os.statvfs(folder)
     except OSError:
         return f"free space of {folder} unknown"
+    few = f" and {found.f_favail} inodes" if found.f_files and found.f_favail < FEW_INODES else ""
     for unit in ("B", "kB", "MB", "GB"):
         if free < 1000:
-            return f"{free:.0f} {unit} free in {folder}" if unit == "B" else f"{free:.1f} {unit} free in {folder}"
+            size = f"{free:.0f} {unit}" if unit == "B" else f"{free:.1f} {unit}"
+            return f"{size}{few} free in {folder}"
         free /= 1000
-    return f"{free:.1f} TB free in {folder}"
+    return f"{free:.1f} TB{few} free in {folder}"

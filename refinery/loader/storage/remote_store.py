@@ -25,8 +25,9 @@ from refinery.loader.storage.fetch import (
     timed,
 )
 from refinery.loader.storage.pace import MOST_BYTES
+from refinery.loader.storage.publish_new import TEMPORARY
 from refinery.loader.storage.receive import Buffers
-from refinery.loader.storage.store import TEMPORARY, Names, StorageError, Store, check_name, check_range
+from refinery.loader.storage.store import Names, StorageError, Store, check_name, check_range
 
 REQUEST_BYTES = 8 << 20  # of one request; each has its own deadline
 CHECK_SECONDS = 15.0  # for `check`

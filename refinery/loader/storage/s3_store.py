@@ -29,11 +29,12 @@ from refinery.loader.storage.fetch import (
     retrying,
     timed,
 )
+from refinery.loader.storage.publish_new import TEMPORARY
 from refinery.loader.storage.receive import receive
 from refinery.loader.storage.remote_store import BucketStore, ObjectInfo, Page, in_batches
 from refinery.loader.storage.s3_client import Answered, Ask, Refusal, S3Client, client_of, headers_of
 from refinery.loader.storage.s3_upload import PART, ObjectThere, Upload, checksum_of, keeps_out_parts, md5_header
-from refinery.loader.storage.store import TEMPORARY, Names, StorageError, conflict, size_and_crc32c
+from refinery.loader.storage.store import Names, StorageError, conflict, size_and_crc32c
 
 T = TypeVar("T")
 

@@ -6,13 +6,10 @@ is never replaced by other bytes.
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
-import re
-import secrets
-import shutil
 import stat
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,14 +17,23 @@ from typing import Any, BinaryIO, NamedTuple
 
 import google_crc32c
 
-from refinery.loader.storage.full_disk import naming_full_disk
+from refinery.loader.storage.local_files import (
+    HIDDEN_SECONDS,
+    files_below,
+    is_hidden,
+    is_seen,
+    retried,
+    sweep_temporaries,
+    sync_folder,
+    temporary_file,
+)
+from refinery.loader.storage.publish_new import TEMPORARY, publish_new
 
 Names = list[str]  # inside the classes, `list` is a method
 
 CHUNK = 8 << 20
-TEMPORARY = ".tmp-"
 _NO_PARTS = frozenset({"", ".", ".."})
-_OWN_TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")  # names that `_temporary` creates
+WRITES = 3  # of a temporary file that is swept or whose folder is pruned meanwhile
 
 
 class StorageConflict(Exception):
@@ -94,7 +100,7 @@ def _chunks(source: bytes | Path | BinaryIO) -> Iterator[bytes]:
     if isinstance(source, bytes):
         yield source
     elif isinstance(source, Path):
-        with source.open("rb") as stream:
+        with retried(lambda: source.open("rb")) as stream:
             yield from _chunks(stream)
     else:
         while chunk := source.read(CHUNK):
@@ -217,7 +223,8 @@ def conflict(url: str, found: tuple[int, str], given: tuple[int, str]) -> Storag
 
 
 class LocalStore(Store):
-    """A folder. When `create` or `replace` returns, the object is on disk."""
+    """A folder, on a disk of this machine or one that several share. When `create` or `replace` returns, the object is
+    on disk."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -228,21 +235,30 @@ class LocalStore(Store):
 
     def read(self, name: str, start: int = 0, length: int | None = None) -> bytes:
         check_range(start, length)
-        with self.open(name) as stream:
-            stream.seek(start)
-            return stream.read(-1 if length is None else length)
+
+        def read() -> bytes:
+            with self.open(name) as stream:
+                stream.seek(start)
+                return stream.read(-1 if length is None else length)
+
+        return retried(read)
 
     def open(self, name: str) -> BinaryIO:
         path = self.local_path(name)
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a folder raises IsADirectoryError
-            # Before opening: opening a FIFO blocks until it has a writer, and a device has no end.
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        return path.open("rb")
+
+        def opened() -> BinaryIO:
+            mode = path.stat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a folder raises IsADirectoryError
+                # Before opening: opening a FIFO blocks until it has a writer, and a device has no end.
+                raise OSError(errno.EINVAL, "not a regular file", str(path))
+            return path.open("rb")
+
+        return retried(opened)
 
     def size(self, name: str) -> int | None:
+        path = f"{self.root}/{check_name(name)}"  # no Path: corpora have 100,000 shards
         try:
-            found = os.stat(f"{self.root}/{check_name(name)}")  # once, and no Path: corpora have 100,000 shards
+            found = retried(lambda: os.stat(path))  # once
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -252,37 +268,63 @@ class LocalStore(Store):
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def pages(self, folder: str = "") -> Iterator[Names]:
-        """A page for each folder."""
-        top = self.local_path(folder) if folder else self._folder
-        for base, folders, files in os.walk(top, onerror=_raise_unless_missing):
-            folders[:] = [name for name in folders if not name.startswith(TEMPORARY)]
-            inside = Path(base).relative_to(self._folder)
-            yield [(inside / name).as_posix() for name in files if not name.startswith(TEMPORARY)]
+        """A page for each folder. On a shared disk what other machines made or removed a moment ago may be missing, or
+        be there still: what must be complete is asked for by name."""
+        for base, files in files_below(self.local_path(folder) if folder else self._folder):
+            inside = base.relative_to(self._folder)
+            yield [(inside / name).as_posix() for name in files if not is_hidden(name)]
 
     def create(self, name: str, source: bytes | Path) -> None:
         final = self.local_path(name)
-        if not final.exists():
-            with _temporary(final, source) as temporary:
-                try:
-                    os.link(temporary, final)  # atomic, and fails where rename would overwrite
-                except FileExistsError:
-                    pass  # another writer won: compare below
-                else:
-                    sync_folder(final.parent)
-                    return
+        if not retried(final.exists) and self._published(final, source):
+            return
         with self.open(name) as stream:
             found, given = size_and_crc32c(stream), size_and_crc32c(source)
         if found != given:
             raise conflict(self.url(name), found, given)
+        sync_folder(final.parent)  # who published it may have been killed in between
+
+    def _published(self, final: Path, source: bytes | Path) -> bool:
+        """Whether `final` is new, and of this call. False if it is there: another writer was first, or an answer from
+        the server was lost."""
+        until = time.monotonic() + HIDDEN_SECONDS
+        for attempt in range(1, WRITES + 1):
+            with temporary_file(final, source) as temporary:
+                while True:
+                    try:
+                        publish_new(temporary, final)
+                        sync_folder(final.parent)
+                        return True
+                    except FileExistsError:
+                        if is_seen(final):
+                            return False
+                        if time.monotonic() > until:
+                            raise
+                    except FileNotFoundError:
+                        if is_seen(final):
+                            return False
+                        if attempt == WRITES:
+                            raise
+                        break
+        raise AssertionError("unreachable")
 
     def replace(self, name: str, data: bytes) -> None:
         final = self.local_path(name)
-        with _temporary(final, data) as temporary:
-            os.replace(temporary, final)
+        for attempt in range(1, WRITES + 1):
+            with temporary_file(final, data) as temporary:
+                try:
+                    os.replace(temporary, final)
+                except FileNotFoundError:  # it was swept, or it was renamed and the answer from the server was lost
+                    if not (is_seen(final) and final.read_bytes() == data):
+                        if attempt == WRITES:
+                            raise
+                        continue
+            break
         sync_folder(final.parent)
 
     def delete(self, name: str) -> None:
-        self.local_path(name).unlink(missing_ok=True)
+        path = self.local_path(name)
+        retried(lambda: path.unlink(missing_ok=True))
 
     def prune(self, folder: str) -> None:
         for base, _, _ in os.walk(self.local_path(folder), topdown=False):
@@ -290,71 +332,10 @@ class LocalStore(Store):
                 os.rmdir(base)
 
     def sweep(self) -> int:
-        found = 0
-        for base, _, files in os.walk(self._folder, onerror=_raise_unless_missing):
-            for name in files:
-                if _OWN_TEMPORARY.fullmatch(name):
-                    found += _remove_abandoned(Path(base) / name)
-        return found
-
-
-@contextlib.contextmanager
-def _temporary(final: Path, source: bytes | Path) -> Iterator[Path]:
-    """A synced temporary file with the bytes of `source`, in the folder of `final`; removed at the end if it exists.
-
-    Locked while its writer is alive, so `sweep` recognises files of killed writers.
-    """
-    temporary = final.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
-    try:
-        with naming_full_disk(final), _new_file(temporary) as out:
-            fcntl.flock(out, fcntl.LOCK_EX)
-            if isinstance(source, bytes):
-                out.write(source)
-            else:
-                with source.open("rb") as stream:
-                    shutil.copyfileobj(stream, out, CHUNK)
-            out.flush()
-            os.fsync(out.fileno())
-            yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _new_file(path: Path) -> BinaryIO:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        return path.open("xb")
-    except FileNotFoundError:  # another process has pruned the folder since
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("xb")
-
-
-def _remove_abandoned(temporary: Path) -> int:
-    """1 if the file was removed, 0 if its writer is alive or has just finished."""
-    try:
-        with temporary.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            temporary.unlink()
-    except (BlockingIOError, FileNotFoundError):
-        return 0
-    return 1
+        return sweep_temporaries(self._folder)
 
 
 def check_range(start: int, length: int | None) -> None:
     """Raise ValueError if either is negative."""
     if start < 0 or (length is not None and length < 0):
         raise ValueError(f"range: start {start}, length {length} given, 0 or more is allowed")
-
-
-def _raise_unless_missing(error: OSError) -> None:
-    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        raise error
-
-
-def sync_folder(folder: Path) -> None:
-    """Sync a folder, so a new entry in it is durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

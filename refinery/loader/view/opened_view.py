@@ -1,6 +1,5 @@
 """A view as a stream reads it: its corpora opened and compared with what it names, its segments as domains."""
 
-import fcntl
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +27,7 @@ from refinery.loader.read.remote.fetch_files import fetch_files
 from refinery.loader.read.samples import Domain
 from refinery.loader.read.token_source import TokenSource, open_token_source
 from refinery.loader.storage.fetch import ReadCounters, Stop
+from refinery.loader.storage.locks import holding
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store, size_and_crc32c
@@ -97,8 +97,8 @@ def load_selection(view: View, store: Store, params: RemoteParams | None) -> Sel
     if path is None:
         folder = (params or RemoteParams()).folder / "views" / entry.sha256
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # the processes of a host fetch it once
+        path = folder / "lock"
+        with path.open("w") as lock, holding(lock.fileno(), path):  # the processes of a host fetch it once
             (path,) = fetch_files(store, [entry], folder)
     return Selection(_mapped(path, entry.size, entry.crc32c), store.url(SELECTION))
 

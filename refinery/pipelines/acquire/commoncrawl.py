@@ -5,7 +5,7 @@ where it stopped. When it is whole it is read once: every gzip member's checksum
 its ETag is one. Then it takes its name, and acquired.jsonl its size, ETag and SHA-256.
 """
 
-import fcntl
+import contextlib
 import gzip
 import hashlib
 import io
@@ -23,6 +23,8 @@ from typing import Any
 
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
+from refinery.loader.storage.local_files import naming_file
+from refinery.loader.storage.locks import hold
 from refinery.loader.storage.store import CHUNK, StorageError
 from refinery.pipelines.progress.output import current
 from refinery.pipelines.progress.work import Step, Work
@@ -66,11 +68,7 @@ def acquire_crawl(crawl: Crawl, output: str, rate: float, check: bool, say: Call
         raise ValueError(f"--output: {output!r} given, a local folder is allowed; recipes read s3:// and https://")
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".acquire.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(f"--output: another command is at work in {folder}") from None
+    with _alone(folder):
         download = Download(HttpStore(crawl.server, PATIENCE, anywhere=True), folder, rate, say)
         names = download.choose(f"crawl-data/{crawl.snapshot}/{crawl.kind}.paths.gz", crawl.files, crawl.seed)
         total = 0
@@ -80,6 +78,22 @@ def acquire_crawl(crawl: Crawl, output: str, rate: float, check: bool, say: Call
         listing.write_text("".join(f"{name}\n" for name in names))
     yield f"{len(names)} files, {total / 1e9:,.2f} GB, are in {folder}"
     yield f"in a recipe:   sources: [{{name: crawl, path_lists: [{listing}]}}]"
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """The folder to oneself, on this machine. Of two machines each compares what it has with the server's checksums."""
+    path = folder / ".acquire.lock"
+    with path.open("w") as file:
+        try:
+            lock = hold(file.fileno(), path, wait=False)
+        except BlockingIOError:
+            raise ValueError(f"--output: another command is at work in {folder}") from None
+        try:
+            yield
+        finally:
+            if lock != file.fileno():
+                os.close(lock)
 
 
 @dataclass
@@ -168,12 +182,14 @@ class Download:
             while start < size:
                 begun = time.monotonic()
                 data = self.store.range(name, start, min(start + PIECE, size), etag).data
-                out.write(data)
+                with naming_file(part):
+                    out.write(data)
                 start += len(data)
                 got[f"{WORK} bytes"] += len(data)
                 time.sleep(max(0.0, len(data) / self.rate - (time.monotonic() - begun)))
-            out.flush()
-            os.fsync(out.fileno())
+            with naming_file(part):
+                out.flush()
+                os.fsync(out.fileno())
         mark.unlink()
 
     def problem(self, path: Path, etag: str) -> str:
@@ -190,7 +206,8 @@ class Download:
         return f"a checksum inside it is wrong ({stream.broken})" if stream.broken else ""
 
     def note(self, entry: dict[str, Any]) -> None:
-        with (self.folder / LEDGER).open("a+b") as out:
+        path = self.folder / LEDGER
+        with naming_file(path), path.open("a+b") as out:
             torn = out.tell() and os.pread(out.fileno(), 1, out.tell() - 1) != b"\n"
             out.write((b"\n" if torn else b"") + json.dumps(entry, sort_keys=True).encode() + b"\n")
             out.flush()

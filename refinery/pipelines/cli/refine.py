@@ -12,8 +12,9 @@ from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.wording import many
 
 if TYPE_CHECKING:
-    from refinery.pipelines.run.slices.sliced_run import SlicedRun
+    from refinery.pipelines.run.sliced_run import SlicedRun
 
+PUBLISH = "publish"  # the end of a run by slices: only once every slice is done
 EXAMPLES = """examples:
   refinery refine recipes/demo.yaml --output out/demo/corpus
   refinery refine recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web --set near_dup.threshold=0.8
@@ -44,7 +45,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--slice", metavar="K/N", help="do slice K (from 0) of N of one step; see docs/engines/slices.md"
     )
-    parser.add_argument("--until", default="", metavar="STEP", help="the step of --slice; cut with --slices")
+    parser.add_argument("--until", default="", metavar="STEP", help="the step of --slice; cut; publish")
     parser.add_argument(
         "--track",
         default="",
@@ -69,18 +70,19 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         from refinery.pipelines.run.api import runner_flags
         from refinery.pipelines.run.packed_counts import packed_line
         from refinery.pipelines.run.refine import Refinement
-        from refinery.pipelines.run.slices.sliced_run import SlicedRun
+        from refinery.pipelines.run.sliced_run import SlicedRun
 
         recipe = load_recipe(args.recipe, args.set, args.input)
         runner.flags = runner_flags(recipe, args.runner, flags, args.output, args.work)
-        if args.slices or task is not None:
+        if args.slices is not None or task is not None:
             return run_sliced(args, SlicedRun(recipe, args.output, runner, args.work, say=say), task)
         tell = result if args.dry_run else say  # what a dry run says is its answer
-        run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, tell)
+        kind = SlicedRun if args.until else Refinement
+        run = kind(recipe, args.output, runner, args.work, args.reuse, args.discard_work, tell)
         if args.dry_run:
             run.dry_run()
             return ExitCode.DONE
-        manifest = run.run()
+        manifest = run.publish() if isinstance(run, SlicedRun) else run.run()
         if tracked is not None:
             tracked.final(manifest.totals, manifest.funnel)
     totals = manifest.totals
@@ -97,12 +99,13 @@ def task_of(args: Namespace) -> tuple[int, int] | None:
     """The slice that is asked for, and of how many; None without --slice. Raises ValueError for options that do not go
     together."""
     if args.slices is not None and (args.slice or args.until != "cut"):
-        raise ValueError(
-            "--slices: cuts the inputs and goes with --until cut alone; --slice K/N does a slice of a step"
-        )
+        raise ValueError("--slices: cuts the inputs and goes only with --until cut; --slice K/N does a slice of a step")
     if args.slice is None:
-        if args.until and args.slices is None:
-            raise ValueError(f"--until: {args.until!r:.80} given without --slice K/N; --until cut needs --slices N")
+        if args.until not in ("", PUBLISH) and args.slices is None:
+            raise ValueError(
+                f"--until: {args.until!r:.80} given without --slice K/N; only --until {PUBLISH} goes without, and "
+                "--until cut needs --slices N"
+            )
         return None
     if not args.until:
         raise ValueError("--slice: which step? Give --until STEP, such as --until clean")

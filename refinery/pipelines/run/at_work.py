@@ -3,6 +3,9 @@
 A lease is a small sealed file, at_work/ID-NUMBER.json, created exclusively when a command begins. It is renewed every
 minute under the next number (names are never overwritten), and removed at the end. Leases protect no data, exclusive
 names and reports do that; they keep two commands on one machine from doing the same work twice.
+
+No two clocks are compared to judge one. A lease of this machine is over when its process is gone. A lease of another
+machine is over when one command has seen the same number for three minutes of its own clock.
 """
 
 import contextlib
@@ -28,6 +31,8 @@ RENEWED_SECONDS = 60.0
 NO_SLICE = -1
 VALID_SECONDS = 180.0  # for commands on other machines: two renewals may be late
 
+_first_seen: dict[str, dict[str, float]] = {}  # root of a store -> name of a lease -> when this process first saw it
+
 
 @dataclass(frozen=True)
 class Lease:
@@ -47,10 +52,9 @@ class Lease:
     slice: int = NO_SLICE
 
     def words(self) -> str:
-        """As people read it: "since 12:03 (process 123 on HOST)"."""
-        began = datetime.fromtimestamp(self.started).astimezone()
-        day = "" if began.date() == datetime.now().astimezone().date() else f"{began:%Y-%m-%d} "
-        return f"since {day}{began:%H:%M} (process {self.process} on {self.host})"
+        """As people read it: "since 12:03 (process 123 on HOST)"; and that it looks abandoned, where it does."""
+        late = f", last renewed {_moment(self.renewed)}: it was killed, or a clock is wrong" if self.is_overdue else ""
+        return f"since {_moment(self.started)} (process {self.process} on {self.host}{late})"
 
     @property
     def is_here(self) -> bool:
@@ -58,11 +62,17 @@ class Lease:
         return (self.host, self.machine) == (socket.gethostname(), machine_id())
 
     @property
-    def is_valid(self) -> bool:
-        """Whether its command is alive: known here, assumed elsewhere for three minutes after a renewal."""
-        if self.is_here:
-            return process_born(self.process) == self.born
-        return abs(time.time() - self.renewed) < VALID_SECONDS
+    def is_overdue(self) -> bool:
+        """Whether it is of another machine and was not renewed for three minutes, if the clocks of both agree. For
+        words alone: nothing is decided by it."""
+        return not self.is_here and abs(time.time() - self.renewed) >= VALID_SECONDS
+
+
+def _moment(seconds: float) -> str:
+    """A time of this day as "12:03", with its date otherwise."""
+    moment = datetime.fromtimestamp(seconds).astimezone()
+    day = "" if moment.date() == datetime.now().astimezone().date() else f"{moment:%Y-%m-%d} "
+    return f"{day}{moment:%H:%M}"
 
 
 def machine_id() -> str:
@@ -102,22 +112,30 @@ def read_leases(store: Store) -> dict[str, Lease]:
             lease = Lease(**{field: fields[field] for field in Lease.__dataclass_fields__ if field in fields})
             float(lease.started), float(lease.renewed), int(lease.process), int(lease.slice), str(lease.step)
             found[name] = lease
+    now, before = time.monotonic(), _first_seen.get(store.root, {})
+    _first_seen[store.root] = {name: before.get(name, now) for name in found}
     return found
+
+
+def _is_alive(store: Store, name: str, lease: Lease) -> bool:
+    """Whether a lease's command is alive: known here, assumed elsewhere until its number was seen for three minutes."""
+    if lease.is_here:
+        return process_born(lease.process) == lease.born
+    return time.monotonic() - _first_seen[store.root][name] < VALID_SECONDS
 
 
 def others_at_work(store: Store) -> list[Lease]:
     """The commands that are at work, the first to come first. One that is renewed right now may be missed, or be there
     twice under both names: each is listed once."""
-    newest: dict[str, Lease] = {}
-    for _, lease in sorted(read_leases(store).items()):
-        newest[lease.id] = lease
-    return sorted((lease for lease in newest.values() if lease.is_valid), key=lambda o: (o.started, o.id))
+    newest = {lease.id: (name, lease) for name, lease in sorted(read_leases(store).items())}
+    alive = (lease for name, lease in newest.values() if _is_alive(store, name, lease))
+    return sorted(alive, key=lambda lease: (lease.started, lease.id))
 
 
 def remove_stale_leases(store: Store) -> None:
-    """Remove the leases of commands that are gone. Cost: as `read_leases`."""
+    """Remove the leases of commands that are gone, as far as this process knows. Cost: as `read_leases`."""
     for name, lease in read_leases(store).items():
-        if not lease.is_valid:
+        if not _is_alive(store, name, lease):
             _remove(store, name)
 
 
@@ -157,8 +175,8 @@ def _tell_of_others(store: Store, own: Lease, shared: bool, say: Callable[[str],
     if not own.step:
         remove_stale_leases(store)  # a listing each for thousands of slices would be too much
     for lease in others_at_work(store):
-        # Of two that start at once each may see the other: the first one goes on.
-        if lease.id == own.id or (own.started, own.id) < (lease.started, lease.id):
+        # Of two here that start at once each may see the other: the first one goes on.
+        if lease.id == own.id or (lease.is_here and _came_first(own, lease)):
             continue
         if (own.step, own.slice) != (lease.step, lease.slice):
             continue
@@ -166,6 +184,14 @@ def _tell_of_others(store: Store, own: Lease, shared: bool, say: Callable[[str],
         if lease.is_here and not shared and not own.step:
             raise RefineError(f"{words}; wait for its end, or end it, and run this command again")
         say(f"{words}; both do the same work, and what is finished counts once")
+
+
+def _came_first(one: Lease, other: Lease) -> bool:
+    """Whether one lease of this machine is older than another: by their processes' births, which the kernel tells, and
+    by what they say themselves only where it does not."""
+    if one.born.isdecimal() and other.born.isdecimal() and one.born != other.born:
+        return int(one.born) < int(other.born)
+    return (one.started, one.id) < (other.started, other.id)
 
 
 @dataclass

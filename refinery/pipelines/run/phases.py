@@ -18,9 +18,8 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.run.at_work import LEASE
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import CountsDisagree
-from refinery.pipelines.run.slices.failures import FAILED
-from refinery.pipelines.run.slices.step_files import FOLDER as EXCHANGE
-from refinery.pipelines.run.slices.step_files import RECORD, SECTIONS
+from refinery.pipelines.run.slices.names import CUT, FAILED, RECORD, SECTIONS
+from refinery.pipelines.run.slices.names import FOLDER as EXCHANGE
 from refinery.pipelines.run.wall_clock import ENDED, STARTED
 from refinery.pipelines.runners.cluster.record_names import RECORD as SUBMISSION
 from refinery.pipelines.runners.dataflow.job_records import JOB
@@ -29,7 +28,6 @@ from refinery.transforms.core.names import PHASES
 if TYPE_CHECKING:
     from refinery.transforms.write.kept_documents import PartPair
 
-CUT = "clean/cut.json"  # which slice reads what (refinery.pipelines.run.slices.cut)
 RECORDS = "records"  # the job that publishes many rejects and dead letters
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 

@@ -59,7 +59,7 @@ Build = Callable[[beam.Pipeline], None]
 
 
 class Exchanges(Protocol):
-    """Makes the exchanges of a job of the local runner, and is told when it has run."""
+    """Makes the exchanges of a job of the local runner, and ends them when it has run."""
 
     def begin(self, folder: Path, slots: int, repeats: bool) -> DiskExchanges:
         """The exchanges, in a folder that is not there yet; before the graph is built."""

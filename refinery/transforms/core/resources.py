@@ -3,7 +3,6 @@
 Every stage reads its resources here, so all of them know the same kinds of places, retries and checksums.
 """
 
-import fcntl
 import gzip
 import hashlib
 import hmac
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from refinery.loader.storage.locks import holding, machine_name
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.hub_file import HUB, read_hub_file
 
@@ -176,8 +176,9 @@ def machine_digest(path: Path) -> str:
 
 
 def machine_folder() -> Path:
-    """A folder of this user's processes on this machine. Raises OSError where somebody else has it."""
-    folder = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}"
+    """A folder of this user's processes on this machine, also where machines share the place for temporary files.
+    Raises OSError where somebody else has it."""
+    folder = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}-{machine_name()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
         raise OSError(f"{folder}: belongs to somebody else; remove it, or set TMPDIR")
@@ -186,6 +187,5 @@ def machine_folder() -> Path:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with path.open("w") as lock, holding(lock.fileno(), path):
         yield

@@ -1,6 +1,7 @@
 """Two commands on one run: the second is told of the first, and what a killed one leaves is noticed and removed."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -14,7 +15,16 @@ from refinery.loader.format.manifest import seal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import LocalStore, Store
 from refinery.pipelines.run import at_work as module
-from refinery.pipelines.run.at_work import Lease, at_work, machine_id, others_at_work, process_born, read_leases
+from refinery.pipelines.run.at_work import (
+    Lease,
+    _came_first,
+    at_work,
+    machine_id,
+    others_at_work,
+    process_born,
+    read_leases,
+    remove_stale_leases,
+)
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.phases import OWN, remove_work
 from tests.fake_gcs import Fault, fake_gcs
@@ -76,15 +86,45 @@ def test_where_jobs_are_shared_it_is_said(store: Store) -> None:
     assert "another command is at work here since 1970-01-01" in line
 
 
-def test_another_machine_is_spoken_of_for_three_minutes(store: Store) -> None:
-    elsewhere = replace(OWN_LEASE, host="elsewhere", started=time.time() - 500, renewed=time.time() - 100)
-    stale = replace(elsewhere, id="1" * 16, renewed=time.time() - 200)
-    names = put(store, elsewhere), put(store, stale)
+@pytest.mark.parametrize("clock", [-7200.0, 0.0, 7200.0])
+def test_another_machine_is_spoken_of_until_it_was_seen_unrenewed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, clock: float
+) -> None:
+    """For three minutes of this process's own clock, whatever the other one's clock says."""
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    renews = replace(OWN_LEASE, host="elsewhere", started=time.time() + clock, renewed=time.time() + clock)
+    killed = replace(renews, id="1" * 16)
+    first, other = put(store, renews), put(store, killed)
     said: list[str] = []
     with at_work(store, False, said.append):
-        pass
-    assert len(said) == 1 and "on elsewhere)" in said[0]
-    assert list(read_leases(store)) == [names[0]]
+        assert len(said) == 2 and all("on elsewhere" in line for line in said)
+        assert all(("last renewed" in line) == (clock != 0) for line in said)
+    now[0] += module.VALID_SECONDS - 1
+    store.delete(first)
+    second = put(store, renews, 1)
+    assert {lease.id for lease in others_at_work(store)} == {renews.id, killed.id}
+    now[0] += 1
+    assert [lease.id for lease in others_at_work(store)] == [renews.id]
+    remove_stale_leases(store)
+    assert list(read_leases(store)) == [second] and store.size(other) is None
+
+
+def test_a_lease_that_looks_abandoned_says_so() -> None:
+    elsewhere = replace(OWN_LEASE, host="elsewhere")
+    assert replace(elsewhere, renewed=time.time() - 100).words().endswith("on elsewhere)")
+    assert re.search(r"last renewed \d\d.*: it was killed, or a clock is wrong\)", elsewhere.words())
+    assert not OWN_LEASE.is_overdue
+
+
+def test_of_two_on_this_machine_the_older_process_goes_on(store: Store) -> None:
+    """Though its clock, or that of the other one, is hours ahead."""
+    younger = str(int(process_born(os.getppid())) + 1)
+    parent = replace(OWN_LEASE, process=os.getppid(), born=process_born(os.getppid()), started=time.time() + 7200)
+    assert _came_first(parent, replace(OWN_LEASE, born=younger, started=1.0))
+    put(store, parent)
+    with pytest.raises(RefineError, match="another command is at work"), at_work(store, False, print):
+        pytest.fail("it went on")
 
 
 @pytest.mark.parametrize("what", ["gone", "its number was given again"])

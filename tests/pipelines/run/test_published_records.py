@@ -10,6 +10,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.run import publish
 from refinery.pipelines.run.api import refine
+from refinery.pipelines.run.funnel import CountsDisagree
 from refinery.pipelines.run.phases import remove_work
 from refinery.transforms.write import records
 from tests.pipelines.small_runs import digests, folder_files
@@ -46,3 +47,16 @@ def test_many_rows_become_files_and_a_killed_run_goes_on(
     assert run(small, tmp_path / "b") == whole
     remove_work(open_store(str(tmp_path / "b/work")))
     assert not [path for path in (tmp_path / "b/work").rglob("*") if path.is_file()]
+
+
+def test_a_listing_that_is_old_hides_no_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a shared disk it may lack what another machine wrote a moment ago: that is asked for by name."""
+    store = open_store(tmp_path)
+    paths = ["train/s/shard-0.bin", "train/s/shard-1.bin"]
+    for path in paths:
+        store.create(path, b"")
+    monkeypatch.setattr(type(store), "pages", lambda self, folder="": iter([]))
+    publish.check_written(store, paths)
+    store.delete(paths[1])
+    with pytest.raises(CountsDisagree, match=f"{paths[1]} was written by this run and is gone"):
+        publish.check_written(store, paths)

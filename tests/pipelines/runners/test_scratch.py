@@ -1,6 +1,7 @@
 """Folders of temporary files: one a job, locked while its command lives, gone whatever ends it."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import threading
@@ -16,6 +17,7 @@ from refinery.loader.storage.full_disk import RUN_PREFIX, DiskFull, naming_scrat
 from refinery.pipelines.runners import scratch
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.runners.scratch import LOCK, remove_stale, scratch_space
+from tests.loader.disk_faults import refused
 
 
 def test_what_killed_commands_left_is_removed(tmp_path: Path) -> None:
@@ -30,11 +32,27 @@ def test_what_killed_commands_left_is_removed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["of-others"]
 
 
+@pytest.mark.parametrize("with_locks", [True, False])
+def test_a_folder_of_another_machine_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_locks: bool
+) -> None:
+    """Its lock may not be seen from here. Of this machine it is removed once nobody holds its lock, of either kind."""
+    if not with_locks:
+        monkeypatch.setattr(fcntl, "flock", refused(errno.ENOLCK))
+    elsewhere = tmp_path / f"{RUN_PREFIX}{'0' * 8}-abcdefgh"
+    (elsewhere / "exchanges").mkdir(parents=True)
+    with scratch_space(str(tmp_path)) as used:
+        (tmp_path / f"{used.name}x").mkdir()
+        remove_stale(tmp_path)
+        assert sorted(tmp_path.iterdir()) == sorted([used, elsewhere])
+    assert list(tmp_path.iterdir()) == [elsewhere]
+
+
 def test_a_folder_that_another_command_takes_for_stale_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between its making, its lock file and the lock, another command may find it unlocked."""
-    steps = {"open": (scratch.os, os.open), "flock": (scratch.fcntl, fcntl.flock)}
+    steps = {"open": (scratch.os, os.open), "flock": (fcntl, fcntl.flock)}
     left = list(steps)
 
     def meddling(name: str) -> Callable[..., Any]:

@@ -87,6 +87,35 @@ def test_the_same_bytes_and_nothing_is_replaced(server: FakeS3, local: Path, the
     assert changes == {"create"}
 
 
+def test_slices_on_s3_make_the_same_bytes(server: FakeS3, recipe: Path, local: Path) -> None:
+    """What crosses between slices is in a bucket, too, where calls go wrong; and it is gone at the end."""
+    calls = 0
+
+    def weather(call: Call) -> Fault | None:
+        nonlocal calls
+        calls += 1
+        if hash64("slices", SEED, calls) >= SHARE * 2**64:
+            return None
+        kinds = UPLOAD_FAULTS if call.kind == "put" else FAULTS if call.kind == "get" else FAULTS[:-2]
+        return Fault.named(kinds[hash64("kind", SEED, calls) % len(kinds)])
+
+    command = ("refine", recipe, "--output", "s3://corpus/slices", "--work", "s3://parts/slices", "--workers", 0)
+    server.on_call = weather
+    try:
+        run(*command, "--slices", 2, "--until", "cut", environment=server.environment)
+        for step in ("clean", "dedup", "shards-0", "shards-1"):
+            for number in range(2):
+                run(*command, "--slice", f"{number}/2", "--until", step, environment=server.environment)
+        assert server.read("parts", "slices/exchange/")
+        run(*command, environment=server.environment)
+    finally:
+        server.on_call = lambda call: None
+    published = {name: open_store(local).read(name) for name in open_store(local).list()}
+    assert digests(server.read("corpus", "slices/")) == digests(published)
+    assert not server.read("parts", "slices/exchange/")
+    assert not server.read("parts", "slices/at_work/")
+
+
 def test_a_finished_run_is_verified(server: FakeS3, there: str) -> None:
     done = run("verify", there, environment=server.environment, check=False)
     assert "all checks passed" in done.stdout, done.stdout + done.stderr

@@ -13,6 +13,7 @@ from typing import Any
 import apache_beam as beam
 import pytest
 
+from refinery.loader.storage.locks import machine_name
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, train_perplexity
 from refinery.transforms.code.chunk_stage import CHUNK
@@ -230,7 +231,11 @@ def test_a_large_file_is_hashed_once_a_machine(tmp_path: Path, monkeypatch: pyte
     shutil.copy(path, tmp_path / "other")
     machine_digest(tmp_path / "other")
     assert len(hashed) == 3
-    stamps = [found for found in (tmp_path / f"refinery-{os.getuid()}").iterdir() if found.suffix == ".sha256"]
+    stamps = [
+        found
+        for found in (tmp_path / f"refinery-{os.getuid()}-{machine_name()}").iterdir()
+        if found.suffix == ".sha256"
+    ]
     for stamp in stamps:  # a stamp that is no digest is none
         stamp.write_text("")
     assert machine_digest(path) == hashlib.sha256(flipped(HOSTS, 3)).hexdigest()

@@ -332,7 +332,7 @@ def _write(descriptor: int, data: memoryview) -> None:
 def _remove_unused(path: str) -> bool:
     """Remove a file unless a process has it locked; whether it was removed."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)  # NFS locks alone what is open for writing
     except OSError:
         return False
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import FileEntry
+from refinery.loader.storage.local_files import naming_file
 from refinery.loader.storage.store import Store
 
 PIECE = 8 << 20  # bytes of one request
@@ -54,9 +55,11 @@ def _append(store: Store, entry: FileEntry, partial: Path) -> None:
                 raise FormatError(f"{store.url(entry.path)}: missing, {entry.size} bytes expected") from None
             if not data:
                 return  # shorter than it must be: the digest says so
-            out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
+            with naming_file(partial):
+                out.write(data)
+        with naming_file(partial):
+            out.flush()
+            os.fsync(out.fileno())
 
 
 def _digest(path: Path) -> str:

@@ -15,7 +15,7 @@ from refinery.pipelines.run.at_work import FOLDER as AT_WORK
 from refinery.pipelines.run.at_work import Lease, others_at_work
 from refinery.pipelines.run.cluster.submission import last_submission
 from refinery.pipelines.run.slices.cut import Cut, read_cut
-from refinery.pipelines.run.slices.failures import FAILED
+from refinery.pipelines.run.slices.names import FAILED
 
 CLEAN = "clean"
 PUBLISH = "publish"  # our name of the last command, which does all that is left
@@ -108,7 +108,8 @@ class ProgressReader:
             return Progress(self.prefix, self.work, 0, (StepState(PUBLISH, 1, frozenset({0})),))
         if cut is None:
             raise NoCut(f"{self.work}: no run on a cluster has begun here; `refinery cluster slurm` begins one")
-        leases = [] if complete else others_at_work(self.work_store)
+        # Of other machines, those that look abandoned by the clock: this is shown, and decides nothing.
+        leases = [] if complete else [lease for lease in others_at_work(self.work_store) if not lease.is_overdue]
         failures = {} if complete else read_failures(self.work_store)
         steps = []
         for name, tasks, done in self._done(cut, complete):

@@ -1,7 +1,6 @@
 """Why slices failed: a small sealed file each, for those who look from outside. What is done later counts as done."""
 
 import contextlib
-import re
 import secrets
 import socket
 import time
@@ -9,9 +8,9 @@ from collections.abc import Iterator
 
 from refinery.loader.format.manifest import SCHEMA_VERSION, seal
 from refinery.loader.storage.store import Store
+from refinery.pipelines.run.slices.names import FAILED
 from refinery.pipelines.shell.error_line import error_line
 
-FAILED = re.compile(r"at_work/failed-[a-z]+(-[a-z0-9]+)?-[0-9]{5}-[0-9a-f]{16}\.json")
 KIND = "refinery-failed-slice"
 MOST_CHARS = 500
 

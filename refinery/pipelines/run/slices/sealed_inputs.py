@@ -1,4 +1,4 @@
-"""The inputs of a run as `_run.json` has them: what a run that was cut into slices reads, whatever became of them."""
+"""The inputs of a run as `_run.json` lists them: what a run that was cut into slices reads, whatever became of them."""
 
 from typing import Any
 

@@ -9,8 +9,8 @@ import apache_beam as beam
 
 from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.work import Work
+from refinery.pipelines.run.slices.names import FOLDER
 from refinery.pipelines.run.slices.step_files import (
-    FOLDER,
     SealedStep,
     StepFiles,
     check_received,
@@ -79,7 +79,7 @@ class SlicedJob:
         """Do a slice of a step, where it is not done. Of a step that one task does, slice 0 does all, and the steps
         behind it as long as one task does them.
 
-        Raises StepDone when the job goes on in other commands, RefineError, which names them, for slices of the step
+        Raises StepDone when the job goes on in other commands, SliceError, which names them, for slices of the step
         before that are missing, and whatever the step raises.
         """
         self._seal_before(min(task.number, 1))

@@ -10,7 +10,6 @@ step is sealed only where its slices together received exactly what was sent to 
 """
 
 import contextlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,15 +17,12 @@ from typing import Any
 from refinery.loader.errors import written_by_a_run
 from refinery.loader.format.manifest import SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.store import StorageConflict, Store
-from refinery.pipelines.run.errors import RefineError
+from refinery.pipelines.run.slices.errors import SliceError
+from refinery.pipelines.run.slices.names import FOLDER
 from refinery.transforms.core.exchange.place import sum_of
 from refinery.transforms.core.exchange.section_file import Sent
 from refinery.transforms.core.exchange.tally import ExchangeError, Tally, difference
 
-FOLDER = "exchange"
-STEP = r"[a-z]+-[0-9]+"
-RECORD = re.compile(rf"{FOLDER}/{STEP}/(slice-[0-9]{{5}}|all|sealed)\.json")  # what makes slices count
-SECTIONS = re.compile(rf"{FOLDER}/{STEP}/(slice-[0-9]{{5}}|all)-[0-9a-f]{{8}}\.sections")
 SUFFIX = ".sections"
 NAMED = 20  # missing slices that a message names
 
@@ -118,12 +114,12 @@ class StepFiles:
         return True
 
     def seal(self) -> SealedStep:
-        """The step, sealed now unless it is already. Raises RefineError, naming them, where slices are missing, and
+        """The step, sealed now unless it is already. Raises SliceError, naming them, where slices are missing, and
         ExchangeError where slices did not receive what was sent to them, as far as this step's own records say."""
         name = f"{self.folder}/sealed.json"
         if self.store.size(name) is None:
             if missing := self.missing():
-                raise RefineError(f"{self.name}: {not_done(missing, self.of)}")
+                raise SliceError(f"{self.name}: {not_done(missing, self.of)}")
             whole = f"{self.folder}/all.json"
             names = [f"{self.folder}/slice-{number:05d}.json" for number in range(self.of)]
             counting = names if self.of > 1 and self.store.size(whole) is None else [whole]
@@ -174,7 +170,7 @@ class StepFiles:
             self.name,
             self.of,
         ):
-            raise RefineError(f"{self.store.url(name)} is of another run and does not belong here; remove it")
+            raise SliceError(f"{self.store.url(name)} is of another run and does not belong here; remove it")
         return payload
 
 

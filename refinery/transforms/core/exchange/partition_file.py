@@ -28,6 +28,7 @@ import orjson
 from numpy.typing import NDArray
 
 from refinery.loader.storage.full_disk import naming_scratch
+from refinery.loader.storage.local_files import rename_own, retried
 from refinery.transforms.core.exchange.tally import ExchangeError, Tally
 
 FLUSH_BYTES = 8 << 20  # of values held by one writer
@@ -87,12 +88,13 @@ class PartitionWriter:
             crc32c = google_crc32c.extend(google_crc32c.value(keys), table)
             self._write(keys + table + TRAILER.pack(len(keys), len(segments), crc32c, MAGIC))
             self._descriptor_closed()
-            os.rename(self._unfinished, self.path)
+            rename_own(self._unfinished, self.path)
 
     def _rewrite(self, segments: Segments) -> Segments:
         """The file once more, the segments of each key one behind the other and joined up to FLUSH_BYTES; its index."""
         self._descriptor_closed()
-        before = self._unfinished.rename(self._unfinished.with_suffix(".segments"))
+        before = self._unfinished.with_suffix(".segments")
+        rename_own(self._unfinished, before)
         segments = segments[np.argsort(segments["key"], kind="stable")]
         found: list[tuple[int, int, int, int, int]] = []
         self.end = 0
@@ -154,7 +156,7 @@ def read_index(path: Path) -> tuple[list[bytes], Segments]:
     """The keys of a partition file, as `dump_key` gives them, and where their segments are: SEGMENT [n], `key` being a
     position among the keys. Raises ExchangeError, naming it, for a file that is gone, cut short or damaged."""
     try:
-        with path.open("rb") as file:
+        with retried(lambda: path.open("rb")) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(max(0, size - TRAILER.size))
             last = file.read()
@@ -199,7 +201,7 @@ class Piece:
     def read(self) -> Iterator[bytes]:
         """Its values. Raises ExchangeError, naming the file, where they are not what was written."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY)
+            descriptor = retried(lambda: os.open(self.path, os.O_RDONLY))
             try:
                 data = self.bytes_of(descriptor)
             finally:

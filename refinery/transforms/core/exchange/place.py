@@ -4,11 +4,10 @@
     taken    how many groups are taken
     settled  what each slot has read, and what was sent
 
-Each of the three is read and written under a lock of its own, by whatever processes share the disk.
+Each of the three is read and written under a lock of its own, by the processes of one machine.
 """
 
 import contextlib
-import fcntl
 import os
 import uuid
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,8 @@ from pathlib import Path
 import orjson
 
 from refinery.loader.storage.full_disk import naming_scratch
+from refinery.loader.storage.local_files import retried
+from refinery.loader.storage.locks import holding
 from refinery.transforms.core.exchange.partition_file import PartitionWriter
 from refinery.transforms.core.exchange.tally import ExchangeError, Tally, difference
 
@@ -147,12 +148,12 @@ class Place:
     def _locked(self, name: str) -> Iterator[int]:
         """A file of the folder, which one process has at a time. Raises ExchangeError where the folder is gone."""
         try:
-            file = os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+            file = retried(lambda: os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o600))
         except FileNotFoundError as error:
             raise ExchangeError(f"{self.folder}/{name}: {REMOVED}") from error
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield file
+            with holding(file, self.folder / name):
+                yield file
         finally:
             os.close(file)
 

@@ -12,7 +12,7 @@ import pytest
 from refinery.loader import DecodedParams, PackedStream
 from refinery.loader.format.packed import STRUCTURE
 from refinery.loader.storage.fetch import ReadCounters
-from refinery.loader.storage.store import TEMPORARY
+from refinery.loader.storage.publish_new import TEMPORARY
 from refinery.loader.stream.packed.decoded_cache import DecodedCache, DecodedGroup
 from refinery.loader.stream.packed.packed_source import PackedSource
 from tests.corpus_factory import build_corpus

@@ -7,7 +7,7 @@ import pytest
 
 from refinery.loader.format.manifest import MANIFEST, read_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import TEMPORARY
+from refinery.loader.storage.publish_new import TEMPORARY
 from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.reports.run.write import REPORT
 from tests.fake_gcs import Call, Fault, fake_gcs

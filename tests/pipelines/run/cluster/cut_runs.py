@@ -42,6 +42,11 @@ class CutRun:
     def slice(self, step: str, number: int) -> None:
         self.put(f"exchange/{step}/slice-{number:05d}.json", {"step": step})
 
+    def elsewhere(self, step: str, number: int, seconds_ago: float) -> None:
+        """A command at work on another machine, whose lease was renewed so long ago."""
+        id_, renewed = next(self.ids), time.time() - seconds_ago
+        self.put(f"at_work/{id_}-00000000.json", asdict(Lease(id_, "n9", "x", 7, "1", 1.0, renewed, step, number)))
+
     def working(self, step: str, number: int, alive: bool = True) -> None:
         now, born = time.time(), process_born(os.getpid())
         id_, born = next(self.ids), born if alive else "gone"

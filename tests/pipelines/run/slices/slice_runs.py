@@ -6,9 +6,9 @@ from pathlib import Path
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.refine import Refinement
+from refinery.pipelines.run.sliced_run import SlicedRun
 from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.run.slices.sliced_job import Task
-from refinery.pipelines.run.slices.sliced_run import SlicedRun
 from refinery.pipelines.runners.runner import Runner
 
 
@@ -43,6 +43,10 @@ class Slices:
         """Do these slices."""
         for step, number in tasks:
             self.do(step, number)
+
+    def publish(self) -> None:
+        """What `--until publish` does."""
+        self._run(SlicedRun).publish()
 
     def finish(self) -> Path:
         """What a plain `refine` does, and where the corpus is."""

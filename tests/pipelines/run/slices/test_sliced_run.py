@@ -11,6 +11,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.clean_phase import CleanPhase
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.refine import Refinement
+from refinery.pipelines.run.slices.errors import SliceError
 from refinery.pipelines.run.slices.step_files import StepFiles
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.exchange.tally import ExchangeError
@@ -113,11 +114,16 @@ def test_slices_that_are_done_are_success_and_those_that_are_missing_are_named(
     assert slices.do("dedup", 2) == "dedup, slice 2 of 3: nothing is left to do"
     slices.do("shards-0", 1)
     assert slices.do("shards-0", 1) == "shards-0, slice 1 of 3: nothing is left to do"
-    with pytest.raises(RefineError, match=r"shards-0: 2 of 3 slices are not done: 0, 2"):
+    with pytest.raises(SliceError, match=r"shards-0: 2 of 3 slices are not done: 0, 2"):
         slices.do("shards-1", 0)
     slices.do_all([("shards-0", 0), ("shards-0", 2)])
     slices.do("shards-1", 0)
+    for number in (1, 2):
+        with pytest.raises(SliceError, match=rf"shards-1: {3 - number} of 3 slices are not done: {number}"):
+            slices.publish()
+        slices.do("shards-1", number)
     assert slices.do("shards-9", 0) == "shards ends with step 3; there is no shards-9 to do"
+    slices.publish()
     assert corpus_bytes(slices.finish()) == published
     assert slices.do("clean", 0).endswith("is complete already; nothing to do")
 

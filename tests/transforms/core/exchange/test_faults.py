@@ -4,6 +4,7 @@ Each seed is a random exchange with a random fault. A commit runs some of them, 
 """
 
 import errno
+import fcntl
 import json
 import os
 import random
@@ -14,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from refinery.loader.storage import local_files
 from refinery.loader.storage.full_disk import DiskFull
 from refinery.transforms.core.exchange import partition_file
 from refinery.transforms.core.exchange.tally import ExchangeError
+from tests.loader.disk_faults import done_then, failing_first, refused
 from tests.sampling import ALL
 from tests.transforms.core.exchange.engine import NAME, Element, expected, found, receive, send
 
@@ -165,6 +168,34 @@ def test_bundles_that_are_replayed_count_once(tmp_path: Path) -> None:
         delivered = receive(folder, told, slots, repeats=True)
         assert delivered.error is None
         assert found(delivered) == expected(bundles)
+
+
+@pytest.mark.parametrize("disk", ["no locks", "a rename's answer is lost", "files open late"])
+def test_a_shared_disk_delivers_all(disk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scratch folders may be on one, with all that it lacks."""
+    monkeypatch.setattr(partition_file, "FLUSH_BYTES", 500)
+    monkeypatch.setattr(partition_file, "MOST_SEGMENTS", 4)
+    monkeypatch.setattr(local_files.time, "sleep", lambda seconds: None)
+    for seed in range(SEEDS // 4):
+        rng = random.Random(f"{disk} {seed}")
+        slots, bundles = rng.randint(1, 4), make_bundles(rng)
+        with monkeypatch.context() as patched:
+            if disk == "no locks":
+                patched.setattr(fcntl, "flock", refused(errno.ENOLCK))
+            elif disk == "a rename's answer is lost":
+                patched.setattr(os, "rename", done_then(os.rename, errno.ENOENT))
+            told = send(tmp_path / str(seed), bundles, slots)
+            if disk == "files open late":
+                patched.setattr(Path, "open", failing_first(Path.open, errno.EIO, 2))
+            if told:
+                delivered = receive(tmp_path / str(seed), told, slots)
+                assert delivered.error is None and found(delivered) == expected(bundles)
+
+
+def test_a_rename_that_was_not_made_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "rename", refused(errno.ENOENT))
+    with pytest.raises(FileNotFoundError):
+        send(tmp_path, [[(1, b"x")]], 1)
 
 
 @pytest.mark.parametrize("kind", ["full disk", "failing disk"])

@@ -10,6 +10,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from refinery.loader.storage.local_files import naming_file
+
 VERDICTS = {"wrongly-dropped": "wrongly dropped", "wrongly-kept": "wrongly kept", "right": "right as it is"}
 DEFAULT = "refinery-judgements.jsonl"
 MOST_NOTE = 2_000  # characters
@@ -77,7 +79,7 @@ class Judgements:
         line = json.dumps(asdict(judgement), ensure_ascii=True).encode() + b"\n"
         if len(line) > MOST_LINE:
             raise ValueError(f"a judgement of {len(line):,} bytes, up to {MOST_LINE:,} are allowed")
-        with self._lock:
+        with self._lock, naming_file(self.path):
             handle = self._opened(os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
                 size = os.fstat(handle).st_size

@@ -3,21 +3,22 @@
 import contextlib
 from dataclasses import dataclass, replace
 
-from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.format.manifest import MANIFEST, Manifest
 from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.run.at_work import at_work
 from refinery.pipelines.run.clean_phase import CleanPhase
 from refinery.pipelines.run.errors import RefineError
-from refinery.pipelines.run.phases import CUT, Phase, read_phase, read_waves
+from refinery.pipelines.run.phases import Phase, read_phase, read_waves
 from refinery.pipelines.run.refine import Refinement
-from refinery.pipelines.run.slices.cut import Cut, check_slices, publish_cut, read_cut
+from refinery.pipelines.run.slices.cut import Cut, Step, check_slices, deal_tasks, make_cut, publish_cut, read_cut
+from refinery.pipelines.run.slices.errors import SliceError
 from refinery.pipelines.run.slices.failures import noting_failure
 from refinery.pipelines.run.slices.known_steps import DEDUP, END, READ, SHARDS, known_steps
-from refinery.pipelines.run.slices.make_cut import make_cut
+from refinery.pipelines.run.slices.names import CUT
 from refinery.pipelines.run.slices.sliced_job import StepDone, Task
-from refinery.pipelines.run.slices.step_files import not_done
+from refinery.pipelines.run.slices.step_files import StepFiles, not_done
 from refinery.pipelines.run.wall_clock import STARTED, note_time
-from refinery.pipelines.run.waves import unread_tasks, wave_limits
+from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.transforms.read.registry import find_reader
 from refinery.transforms.read.sources import ReadTask
 
@@ -43,10 +44,33 @@ class SlicedRun(Refinement):
             first = max((report["number"] for report in reports), default=-1) + 1
             steps = known_steps(self.recipe, self.inputs, self.tokenizer, slices)
             limits = wave_limits(self.recipe.run, 0)
-            cut = make_cut(self.work, self.fingerprints["clean"], tasks, slices, steps, limits, first)
+            shares = [cut_waves(share, *limits) for share in deal_tasks(tasks, slices)]
+            cut = make_cut(self.work, self.fingerprints["clean"], shares, steps, first)
             with contextlib.suppress(StorageConflict):  # another command was faster
                 publish_cut(self.work_store, cut)
         return self._cut_of(slices)
+
+    def publish(self) -> Manifest:
+        """What `run` does, once every slice of every step is done. Raises SliceError, which names them, where some are
+        missing, and where the inputs were not cut."""
+        self.prepare()
+        if self.cut is None:
+            raise SliceError(f"{self.work_store.url(CUT)} is not there: the inputs are not cut into slices yet")
+        for step in self.cut.steps:
+            if missing := self._missing(step, self.cut.slices):
+                raise SliceError(f"{step.name}: {not_done(missing, step.tasks)}")
+        return self.run()
+
+    def _missing(self, step: Step, of: int) -> list[int]:
+        """The slices of a step that are not done."""
+        phase, _, number = step.name.partition("-")
+        if read_phase(self.work, phase, self.fingerprints[phase]) is not None:
+            return []
+        if step.name == READ:
+            return sorted({wave.slice for wave in self._clean_phase().missing()})
+        if step.name in (END, DEDUP) or self.work_store.size(f"{phase}/report.json") is not None:
+            return [0] if step.name in (END, DEDUP) else []
+        return StepFiles(self.work_store, phase, int(number), self.fingerprints[phase], of).missing()[: step.tasks]
 
     def run_task(self, task: Task, of: int) -> str:
         """Do a slice of a step, where it is not done; a line that says what was done.

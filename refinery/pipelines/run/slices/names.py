@@ -1,0 +1,10 @@
+"""Names of the files by which the commands of a run by slices know of each other, in its work location."""
+
+import re
+
+CUT = "clean/cut.json"  # which slice reads what
+FOLDER = "exchange"  # a folder below it for each step
+STEP = r"[a-z]+-[0-9]+"
+RECORD = re.compile(rf"{FOLDER}/{STEP}/(slice-[0-9]{{5}}|all|sealed)\.json")  # what makes slices count
+SECTIONS = re.compile(rf"{FOLDER}/{STEP}/(slice-[0-9]{{5}}|all)-[0-9a-f]{{8}}\.sections")
+FAILED = re.compile(r"at_work/failed-[a-z]+(-[a-z0-9]+)?-[0-9]{5}-[0-9a-f]{16}\.json")
