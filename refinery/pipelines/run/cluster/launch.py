@@ -105,10 +105,13 @@ class Launch:
             return DEFAULT_MAX_ARRAY
 
     def _submit(self, number: int, script: Path) -> None:
+        before = {id_ for ids in read_jobs(str(script.parent)).values() for id_ in ids}
         try:
             submit(script)
         finally:  # those that were submitted before something failed can be cancelled
-            if jobs := read_jobs(str(script.parent)):
+            listed = read_jobs(str(script.parent))
+            jobs = {step: new for step, ids in listed.items() if (new := [id_ for id_ in ids if id_ not in before])}
+            if jobs:
                 write_jobs(self.work, number, jobs)
                 ids = sorted({int(id_) for each in jobs.values() for id_ in each})
                 self.say(f"submitted: {many(len(ids), 'job')}, {ranges(ids)}")

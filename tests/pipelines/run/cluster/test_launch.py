@@ -107,7 +107,9 @@ def test_a_submission_that_breaks_off_leaves_the_ids_of_its_jobs(run: CutRun, to
     assert all_jobs(run.store) == {"clean": ["7"], "clean-end": ["7"]}
 
 
-def test_resume_submits_the_missing_slices_and_what_follows(run: CutRun, tool: Tool, tmp_path: Path) -> None:
+def test_resume_submits_the_missing_slices_and_what_follows(
+    run: CutRun, tool: Tool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     launch(run, tmp_path / "scripts").first()
     for number in (0, 1, 4):
         run.wave(number)
@@ -121,6 +123,7 @@ def test_resume_submits_the_missing_slices_and_what_follows(run: CutRun, tool: T
     assert "#SBATCH --partition=big" in (tmp_path / "scripts" / "clean.sbatch").read_text()
     assert all_jobs(run.store)["clean"] == ["101", "107"]
     assert next_number(run.store) == 2
+    assert "submitted: 6 jobs, 107-112" in capsys.readouterr().out
 
 
 def test_resume_leaves_out_steps_that_are_done(run: CutRun, tmp_path: Path) -> None:
