@@ -10,6 +10,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import Any
 
@@ -27,6 +28,7 @@ from refinery.transforms.dedup.cutting_pass import ComparingStage
 from refinery.transforms.read.sources import READ, ReadTask
 
 SAMPLES = 64
+AT_ONCE = 16  # files that are hashed, in threads
 
 installed = functools.cache(version)  # of a library; a process does not see another one
 
@@ -163,7 +165,10 @@ def describe_inputs(tasks: Sequence[ReadTask]) -> list[dict[str, Any]]:
     """One entry per source and file: source, path, size in bytes, content hash. The hash is the CRC-32C or version that
     storage gave while the run was planned; for local files `input_digest`."""
     files = sorted({(task.source, task.path, task.size, task.crc32c or task.version) for task in tasks})
-    return [
-        {"source": source, "path": path, "size": size, "digest": known or input_digest(path, size)}
-        for source, path, size, known in files
-    ]
+
+    def describe(file: tuple[str, str, int, str]) -> dict[str, Any]:
+        source, path, size, known = file
+        return {"source": source, "path": path, "size": size, "digest": known or input_digest(path, size)}
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # a disk that many machines share answers many at once
+        return list(pool.map(describe, files))
