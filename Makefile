@@ -43,7 +43,7 @@ define borrow
 endef
 
 .PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-tenth soak test-torch \
-    test-frameworks test-cards test-stores test-engines test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
+    test-frameworks test-cards test-stores test-engines slurm test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -128,6 +128,11 @@ test-engines: $(VENV)/.installed
 $(ENGINES)/prism: requirements.txt
 	GOBIN=$(abspath $(ENGINES)) go install \
 	    github.com/apache/beam/sdks/v2/go/cmd/prism@v$$(sed -n 's/^apache-beam==//p' requirements.txt)
+
+# A private Slurm of two nodes on this machine, until Ctrl-C; nothing of it stays. Needs Linux, root and Debian's packages
+# slurmctld, slurmd, slurm-client and munge.
+slurm: $(VENV)/.installed
+	$(BIN)/python -m tools.private_slurm
 
 # The contract of stores over services that run somewhere: REFINERY_TEST_STORES=s3://bucket/prefix,gs://bucket/prefix,
 # with the variables that lead there (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, …, STORAGE_EMULATOR_HOST).

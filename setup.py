@@ -124,6 +124,7 @@ setup(
             "build>=1.3,<2",
             "datasketch==2.0.0",
             "hypothesis>=6.150,<7",
+            "kubernetes-validate==1.37.0",  # Kubernetes' own schemas, for objects of `refinery cluster kubernetes`
             "mypy==2.4.1",
             "pytest>=9,<10",
             "pytest-timeout>=2.4,<3",

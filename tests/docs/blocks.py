@@ -64,6 +64,7 @@ NOT_RUN = {
     r"refinery .*out/texts": "tests/pipelines/test_adding_a_writer.py",
     r"refinery browse ": "serves until it is stopped: tests/pipelines/corpus/browse",
     r"GOBIN=|python -m (apache_beam|refinery\.pipelines\.runners)\.|refinery .*--runner P": "tests/engines",
+    r"refinery cluster |jobs/run\.sh|kubectl ": "clusters: tests/engines, tests/pipelines/runners/cluster",
     r"refinery compare ": "two corpora: tests/pipelines/corpus/compare",
     r"cmp ": "compares what those wrote",
     r"gcloud |cp terraform/|terraform |eval ": "Google Cloud",

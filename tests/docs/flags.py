@@ -34,6 +34,9 @@ OTHERS = {
     "git": {"--first-parent"},
     "pytest": {"--durations"},
     "mkdocs": {"--strict"},
+    "sbatch": {"--partition", "--account", "--time", "--mem", "--cpus-per-task", "--array", "--dependency"}
+    | {"--kill-on-invalid-dep"},
+    "kubectl": {"--filename"},
     "gcloud": {"--impersonate-service-account", "--service", "--recursive", "--project", "--add-missing"}
     | {"--source-creds-file", "--include-prefixes"},
 }

@@ -27,7 +27,11 @@ NOT_COMPARED = ("work/", "_run.json", "report.html")
 def lane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A lane and a folder with its input and tokenizer."""
     name = str(request.param)
-    folder = tmp_path_factory.mktemp(name)
+    return name, make_lane(name, tmp_path_factory.mktemp(name))
+
+
+def make_lane(name: str, folder: Path) -> Path:
+    """Input, tokenizer and the expected corpus of a lane, in a folder."""
     (folder / "recipes").symlink_to(ROOT / "recipes")
     script, output = STARTS[name]
     python(folder, str(ROOT / "recipes" / script), output)  # it takes this checkout's own sources
@@ -39,7 +43,7 @@ def lane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     tokenizer = ("--output", f"{place}/tokenizer.json", "--vocab-size", "4000", *more)
     refinery(folder, "train-tokenizer", RECIPES[name], *tokenizer)
     refinery(folder, "refine", RECIPES[name], "--output", "expected", "--workers", "2")
-    return name, folder
+    return folder
 
 
 def python(folder: Path, *arguments: str) -> None:

@@ -21,6 +21,7 @@ from refinery.pipelines.run.funnel import CountsDisagree
 from refinery.pipelines.run.slices.names import CUT, FAILED, RECORD, SECTIONS
 from refinery.pipelines.run.slices.names import FOLDER as EXCHANGE
 from refinery.pipelines.run.wall_clock import ENDED, STARTED
+from refinery.pipelines.runners.cluster.record_names import RECORD as SUBMISSION
 from refinery.pipelines.runners.dataflow.job_records import JOB
 from refinery.transforms.core.names import PHASES
 
@@ -194,7 +195,7 @@ DEATH = re.compile(r"clean/death-[0-9a-f]{32}\.json")  # what a worker read that
 OWN = re.compile(
     rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards|records)/report\.json"
     rf"|{STARTED}|{ENDED}|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}|{DEATH.pattern}|{CUT}|{RECORD.pattern}"
-    rf"|{SECTIONS.pattern}|{FAILED.pattern}"
+    rf"|{SECTIONS.pattern}|{FAILED.pattern}|{SUBMISSION.pattern}"
 )
 
 

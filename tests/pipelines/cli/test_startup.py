@@ -17,6 +17,11 @@ OTHERS = {
         "acquire commoncrawl",
         "acquire git",
         "adopt",
+        "cluster cancel",
+        "cluster kubernetes",
+        "cluster resume",
+        "cluster slurm",
+        "cluster status",  # tests/pipelines/run/cluster: it needs a run that was cut
         "completion",
         "doctor",
         "export",
