@@ -4,13 +4,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from refinery.pipelines.cli.cluster_status import add_run_arguments
-from refinery.pipelines.shell.arguments import counted, say
+from refinery.pipelines.shell.arguments import counted, say, take_flags
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 EXAMPLES = """examples:
   refinery cluster resume /shared/out/web
-  refinery cluster resume /shared/out/web --sbatch='--partition=cpu --time=24:00:00'
+  refinery cluster resume /shared/out/web --sbatch '--partition=cpu --time=24:00:00'
 Slices that are done are not submitted again. Other arguments are those that `refinery cluster slurm` recorded."""
 
 
@@ -23,6 +23,7 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="OPTIONS",
         help="options of sbatch in place of those given before",
     )
+    take_flags(parser, "--sbatch")
     parser.add_argument(
         "--throttle", type=counted, default=0, metavar="N", help="tasks that may run at once (default: as before)"
     )

@@ -5,13 +5,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from refinery.pipelines.cli import refine
-from refinery.pipelines.shell.arguments import counted, say
+from refinery.pipelines.shell.arguments import counted, say, take_flags
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 EXAMPLES = """examples:
   refinery cluster slurm recipes/web.yaml --output /shared/web --tasks 200 --workers 16 --submit
-  refinery cluster slurm recipes/web.yaml --output /shared/web --tasks 200 --workers 16 --sbatch='--partition=cpu'
+  refinery cluster slurm recipes/web.yaml --output /shared/web --tasks 200 --workers 16 --sbatch '--partition=cpu'
   refinery cluster slurm recipes/web.yaml --output s3://bucket/web --tasks 2000 --scripts web-slurm --throttle 50
 Further arguments are those of `refinery refine`. The recipe, its files and local locations must be on storage that all
 nodes mount. See docs/engines/slurm.md."""
@@ -25,8 +25,9 @@ def arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OPTIONS",
-        help="further options of sbatch, as in --sbatch='--partition=cpu --time=8:00:00'; they replace ours",
+        help="further options of sbatch, as in --sbatch '--partition=cpu --time=8:00:00'; they replace ours",
     )
+    take_flags(parser, "--sbatch")
     parser.add_argument(
         "--scripts", default="", metavar="DIR", help="where scripts and logs go (default: PREFIX-slurm)"
     )

@@ -4,6 +4,7 @@ import contextlib
 from dataclasses import dataclass, replace
 
 from refinery.loader.format.manifest import MANIFEST, Manifest
+from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.run.at_work import at_work
 from refinery.pipelines.run.clean_phase import CleanPhase
@@ -76,12 +77,23 @@ class SlicedRun(Refinement):
         """Do a slice of a step, where it is not done; a line that says what was done.
 
         Raises RefineError where the inputs are not cut into `of` slices, where steps before are not done, and where
-        there is no such step; and whatever the step raises, after it left the reason in the work location.
+        there is no such step; and whatever the step raises. All leave their reason in the work location of a run that
+        is cut.
         """
         check_slices(of, "--slice")
         if not 0 <= task.slice < of:
             raise RefineError(f"--slice: {task.slice}/{of} given, 0/{of} to {of - 1}/{of} are allowed")
         self.task = task
+        place = open_store(self.work)
+        is_cut = place.size(CUT) is not None  # else it may be anybody's folder
+        with noting_failure(place, task.step, task.slice) if is_cut else contextlib.nullcontext():
+            try:
+                return self._run_task(task, of)
+            except StepDone as done:
+                return str(done)
+
+    def _run_task(self, task: Task, of: int) -> str:
+        """Raises StepDone."""
         self.prepare()
         cut = self._cut_of(of)
         if task.step not in (READ, END, DEDUP) and not any(map(task.is_step_of, (DEDUP, SHARDS))):
@@ -89,12 +101,8 @@ class SlicedRun(Refinement):
             raise RefineError(f"--until: {task.step!r:.80} given, one of {', '.join(known)} is allowed")
         if self._claim() or self.store.size(MANIFEST) is not None:
             return f"{self.prefix} is complete already; nothing to do"
-        lease = at_work(self.work_store, True, self.say, task.step, task.slice)
-        with lease, noting_failure(self.work_store, task.step, task.slice):
-            try:
-                return self._do(task)
-            except StepDone as done:
-                return str(done)
+        with at_work(self.work_store, True, self.say, task.step, task.slice):
+            return self._do(task)
 
     def _do(self, task: Task) -> str:
         """Raises StepDone."""

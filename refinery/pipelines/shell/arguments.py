@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import current
+from refinery.pipelines.shell.help_text import CommandParser
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.core.wording import meant
 
@@ -50,6 +51,12 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output_arguments(parser)
     parser.add_argument("--traceback", action="store_true", help="show a traceback if a job fails, not only the reason")
+
+
+def take_flags(parser: argparse.ArgumentParser, *options: str) -> None:
+    """Let the values of these options begin with a dash, as in --sbatch '--mem=1G'."""
+    if isinstance(parser, CommandParser):
+        parser.flag_options |= {*options}
 
 
 def counted(text: str) -> int:

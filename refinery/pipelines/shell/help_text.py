@@ -5,7 +5,7 @@ import errno
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from refinery.loader.errors import FormatError
@@ -53,15 +53,33 @@ class Suggested(tuple[str, ...]):
         return True
 
 
+def joined(words: Sequence[str], options: Collection[str]) -> list[str]:
+    """Words, with the value of each of these options behind it and `=`.
+
+    >>> joined(["--sbatch", "--mem=1G", "--x", "--y"], {"--sbatch"})
+    ['--sbatch=--mem=1G', '--x', '--y']
+    """
+    found: list[str] = []
+    for word in words:
+        if found and found[-1] in options:
+            found[-1] = f"{found[-1]}={word}"
+        else:
+            found.append(word)
+    return found
+
+
 class CommandParser(argparse.ArgumentParser):
     """argparse's parser, whose errors say what to do next. Commands that are added to it are of this class, too."""
 
     words: Sequence[str] = ()  # that are being parsed
+    flag_options: frozenset[str] = frozenset()  # options whose value may begin with a dash
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's, which asks each command's parser for its part of the words."""
+        """As argparse's, which asks each command's parser for its part of the words, but a value of `flag_options` may
+        begin with a dash."""
         self.words = [word.partition("=")[0] for word in args or ()]
-        return super().parse_known_args(args, namespace)
+        given = None if args is None else joined(args, self.flag_options)
+        return super().parse_known_args(given, namespace)
 
     def error(self, message: str) -> NoReturn:
         """One line. Ends with USAGE."""

@@ -163,3 +163,12 @@ def test_a_mistyped_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_message_that_says_what_to_do_stays_as_it_is() -> None:
     said = "--rate: 0 given, a number above 0 is allowed"
     assert with_next_step(ValueError(said), said, "acquire") == said
+
+
+def test_options_of_other_programs_are_values() -> None:
+    """As people type them: the value of --sbatch begins with dashes, and is one word."""
+    from refinery.pipelines.cli.command_line import parser_for
+
+    words = ["cluster", "slurm", "r.yaml", "--output", "o", "--tasks", "2", "--sbatch", "--partition=cpu", "--submit"]
+    args = parser_for(words).parse_args([*words, "--sbatch", "--mem=1G --time=9"])
+    assert (args.sbatch, args.submit) == (["--partition=cpu", "--mem=1G --time=9"], True)

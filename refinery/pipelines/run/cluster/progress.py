@@ -18,7 +18,7 @@ from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.run.slices.names import FAILED
 
 CLEAN = "clean"
-PUBLISH = "publish"  # our name of the last command, which does all that is left
+PUBLISH = "publish"  # the last step, of one command
 READ = "read"  # the stage whose counters say what came in
 SLICE = re.compile(r"slice-([0-9]{5})\.json")
 READERS = 16  # reads of small files at once

@@ -55,7 +55,7 @@ class Place:
 
 @dataclass(frozen=True)
 class StepJob:
-    """A step. slices: of the run; 0 for the last command, which does all that is left. scratch_bytes: temporary files
+    """A step. slices: of the run; 0 for the last command, which publishes. scratch_bytes: temporary files
     of a task, 0 where they are not known."""
 
     step: str
@@ -181,7 +181,8 @@ class Objects:
         words = ["refinery", "refine", f"{RECIPE_FOLDER}/recipe.yaml", *self.words, "--scratch", SCRATCH]
         words += [] if step.slices else self.ending
         found = [as_itself(one_line("argument", word)) for word in words]
-        return [*found, "--until", step.step, "--slice", f"{INDEX}/{step.slices}"] if step.slices else found
+        found += ["--until", step.step]
+        return [*found, "--slice", f"{INDEX}/{step.slices}"] if step.slices else found
 
 
 def as_itself(word: str) -> str:

@@ -30,7 +30,7 @@ SAME = {"-c": "--cpus-per-task", "-t": "--time", "--mem-per-cpu": "--mem"}
 
 @dataclass(frozen=True)
 class StepScript:
-    """A step's script. slices: of the run; 0 for the last command, which does all that is left. words: the command up
+    """A step's script. slices: of the run; 0 for the last command, which publishes. words: the command up
     to what names the slice. folder: where it was typed. scratch: "" for the node's own disk. extra: further options of
     sbatch, checked by `options`."""
 
@@ -86,6 +86,8 @@ class StepScript:
         if self.slices:
             yield "slice=$(( ${1:-0} + SLURM_ARRAY_TASK_ID ))"
             words += f' --until {self.step} --slice "$slice/{self.slices}"'
+        else:
+            words += f" --until {self.step}"
         yield f"command=({words})"
         yield RUN
 
@@ -111,7 +113,7 @@ if [ "$out_of_time" = yes ] && [ "$code" -ne 0 ]; then
         echo "the time limit is near: requeued, to go on where it stopped"
         scontrol requeue "$SLURM_JOB_ID" && exit "$code"
     fi
-    echo "stopped by the time limit, and not requeued again: give more with --sbatch='--time=…'"
+    echo "stopped by the time limit, and not requeued again: give more with --sbatch '--time=…'"
 fi
 exit "$code\""""
 

@@ -151,8 +151,11 @@ def test_why_a_slice_failed_is_there_to_be_read(inputs: Path, tmp_path: Path, mo
     said = json.loads(path.read_bytes())
     assert (said["step"], said["slice"], said["reason"]) == ("clean", 1, "slice 1: no room")
     monkeypatch.undo()
+    with pytest.raises(RefineError, match="belongs to another run"):  # before it is at work
+        Slices(recipe_of(inputs, "near_dup.threshold=0.9"), tmp_path / "out", 2).do("clean", 0)
+    assert len(list((tmp_path / "out" / "work" / "at_work").glob("failed-clean-00000-*.json"))) == 1
     slices.do_all(slices.tasks())
-    slices.finish()
+    slices.publish()
     assert left_over(tmp_path / "out") == []
 
 

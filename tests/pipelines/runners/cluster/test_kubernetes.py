@@ -72,7 +72,7 @@ def test_a_job_is_an_index_for_each_slice() -> None:
     assert commands == [
         [*same, "--scratch", "/scratch", "--until", "clean", "--slice", "$(JOB_COMPLETION_INDEX)/200"],
         [*same, "--scratch", "/scratch", "--until", "dedup-0", "--slice", "$(JOB_COMPLETION_INDEX)/200"],
-        [*same, "--scratch", "/scratch", "--track", "mlflow"],
+        [*same, "--scratch", "/scratch", "--track", "mlflow", "--until", "publish"],
     ]
 
 

@@ -55,9 +55,9 @@ def test_a_step_script_as_people_read_it(tmp_path: Path) -> None:
     ]
 
 
-def test_the_last_step_is_the_plain_command(tmp_path: Path) -> None:
+def test_the_last_step_publishes(tmp_path: Path) -> None:
     text = step(tmp_path, "publish", 0, scratch="$LOCAL/x").text()
-    assert 'command=(refinery refine r.yaml --output out --scratch "${LOCAL:?is not set}"/x)' in text
+    assert 'command=(refinery refine r.yaml --output out --scratch "${LOCAL:?is not set}"/x --until publish)' in text
     assert "--slice" not in text
     assert f"#SBATCH --output={tmp_path}/logs/publish.log" in text.splitlines()
 
