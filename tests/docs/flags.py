@@ -32,6 +32,7 @@ OTHERS = {
     "mysqldump": {"--tab"},
     "zstd": {"--long"},
     "git": {"--first-parent"},
+    "pytest-xdist": {"--dist"},
     "pytest": {"--durations"},
     "mkdocs": {"--strict"},
     "sbatch": {"--partition", "--account", "--time", "--mem", "--cpus-per-task", "--array", "--dependency"}

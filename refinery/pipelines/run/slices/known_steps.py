@@ -37,14 +37,16 @@ def known_steps(
     elif documents < recipe.run.spread_documents:
         found.append(Step(DEDUP, 1))
     else:
-        found += [Step(END, 1), *_steps(DEDUP, dedup_steps(recipe, documents), slices)]
-    shards = _steps(SHARDS, shards_steps(recipe, tokenizer), slices)
-    return [*found, *(step for step in shards if step.tasks > 1 or slices == 1)]
+        # The last of them does what is left, also where there are more documents, and so more steps, than estimated.
+        found += [Step(END, 1), *_steps(DEDUP, dedup_steps(recipe, documents), slices), Step(DEDUP, 1)]
+    return [*found, *_steps(SHARDS, shards_steps(recipe, tokenizer), slices)]
 
 
 def _steps(phase: str, whole: Sequence[bool], slices: int) -> list[Step]:
-    """The steps of a job. A task that does all of a step does those behind it, too, as long as one task does them."""
-    tasks = [1 if each else slices for each in whole]
+    """The steps of a job, without the last ones that one task does: it is that of the next step, or of the end. A task
+    that does all of a step does those behind it, too, as long as one task does them."""
+    last = max(number for number, each in enumerate(whole) if not each)
+    tasks = [1 if each else slices for each in whole[: last + 1]]
     return [Step(f"{phase}-{n}", count) for n, count in enumerate(tasks) if not (n and whole[n] and whole[n - 1])]
 
 

@@ -12,6 +12,7 @@ from refinery.pipelines.run import fingerprint, refine
 from refinery.pipelines.run.clean_phase import CleanPhase
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.refine import Refinement
+from refinery.pipelines.run.slices import known_steps
 from refinery.pipelines.run.slices.errors import SliceError
 from refinery.pipelines.run.slices.step_files import StepFiles
 from refinery.pipelines.runners.runner import Runner
@@ -20,7 +21,7 @@ from refinery.transforms.read.sources import InputChanged
 from tests.pipelines.inputs import corpus_bytes
 from tests.pipelines.run.slices.slice_runs import Slices
 from tests.pipelines.small_runs import make_small_inputs
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 
 SPREAD = "run.spread_documents=1"  # all slices share deduplication
 
@@ -89,6 +90,21 @@ def test_a_plain_command_does_what_is_missing(inputs: Path, published: dict[str,
     slices.do_all([*(("dedup-0", k) for k in range(3)), ("dedup-1", 1)])
     assert corpus_bytes(slices.finish()) == published
     assert left_over(tmp_path / "out") == []
+
+
+@one_commit_in_four
+def test_more_steps_than_were_known(
+    inputs: Path, published: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where documents are shorter than estimated, deduplication has more steps; its last task does them."""
+    with monkeypatch.context() as patched:
+        patched.setattr(known_steps, "dedup_steps", lambda recipe, documents: [False, False, True])
+        slices = Slices(recipe_of(inputs, SPREAD), tmp_path / "out", 2)
+        slices.cut()
+    assert slices.steps()[1:5] == ["clean-end", "dedup-0", "dedup-1", "dedup"]
+    slices.do_all(slices.tasks())
+    slices.publish()
+    assert corpus_bytes(tmp_path / "out") == published
 
 
 def test_slices_that_are_done_are_success_and_those_that_are_missing_are_named(
