@@ -140,14 +140,16 @@ class MemberStream:
 
     `total`: bytes given out so far. `marks`: (decompressed offset, file offset) of each member's start, to be taken
     off by the user. `broken`: why reading stopped, "" if it did not; `recover` then goes on behind the damage.
-    most_members: more of them are "TooManyMembers". start: the member to begin with.
+    most_members: more of them are "TooManyMembers". start: the member to begin with. `has_met`: a member began at file
+    offset `watched`.
     """
 
-    def __init__(self, source: ByteSource, most_members: int = 1 << 62, start: int = 0) -> None:
+    def __init__(self, source: ByteSource, most_members: int = 1 << 62, start: int = 0, watched: int = 1 << 62) -> None:
         self.source = source
         self.members_left = most_members
         self.total = 0
         self.marks: deque[tuple[int, int]] = deque()
+        self.watched, self.has_met = watched, False
         self.broken = ""
         self.member: Member | None = None
         self._offset = start  # where the member at hand begins
@@ -192,6 +194,7 @@ class MemberStream:
         if len(self.marks) >= MARKS:
             del self.marks[1]
         self.marks.append((self.total, self._offset))
+        self.has_met = self.has_met or self._offset == self.watched
 
     def go_back(self, to: int) -> bytes:
         """Go on from the decompressed offset `to`, which must not be before the first mark that is left: bytes from

@@ -70,7 +70,7 @@ def read_records(
     is_arc: what the file's name says, for when its first bytes do not say it. begin, stop: of a part (warc_parts.py),
     the members with which it and the next one begin. Raises PartsDoNotMeet.
     """
-    return iter(Archive(MemberStream(source, start=begin), limit, is_arc, begin, stop))
+    return iter(Archive(MemberStream(source, start=begin, watched=stop), limit, is_arc, begin, stop))
 
 
 class Archive:
@@ -126,12 +126,13 @@ class Archive:
             size = (self.position if found else self.base + len(self.data)) - start
             yield Damage(offset, record, held, max(size, len(held)), None if found else begun)
             if not found:
+                self.check_stop(False)
                 return
 
     def check_stop(self, is_there: bool) -> None:
-        """Raise PartsDoNotMeet where a sound record led over the member with which the next part begins. Damage may:
-        what begins there is proven to be sound."""
-        if self.stop < NOWHERE and not is_there and not self.is_lost:
+        """Raise PartsDoNotMeet where the record with which the next part begins was not reached, or where no member
+        began there, but in the middle of one. Damage may lead over the record: it is proven to be sound."""
+        if self.stop < NOWHERE and not is_there and not (self.is_lost and self.stream.has_met):
             raise PartsDoNotMeet(
                 f"{printable(self.stream.source.path)}: a record goes on over byte {self.stop}, where another one "
                 "seems to begin: an archive inside it is made to look like a part of this one. Leave the file out, or "
