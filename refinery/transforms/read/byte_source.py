@@ -233,7 +233,7 @@ class MemberStream:
         return False
 
     def probe(self, offset: int) -> bytes:
-        """The first bytes of the member at `offset`, as many as can be had of them."""
+        """The first bytes of the member at `offset`, as many of them as can be read."""
         if self.magic == ZSTD:
             return zstd_head(self.source, offset, PROBE_BYTES, self._dictionary)
         data = b""

@@ -163,9 +163,7 @@ def test_an_archive_that_is_made_to_look_like_a_part_is_an_error(tmp_path: Path,
     task = task_for(path)
     inner = [len(list(read_task(replace(task, part=part, parts=4), LARGE))) for part in range(1, 4)]
     assert min(inner) > 3  # the archive inside was read
-    with pytest.raises(
-        PartsDoNotMeet, match=r"crawl\.warc\.gz: a record goes on over byte \d+, where another"
-    ):
+    with pytest.raises(PartsDoNotMeet, match=r"crawl\.warc\.gz: a record goes on over byte \d+, where another"):
         list(read_task(replace(task, parts=4), LARGE))
     assert len(list(read_task(replace(task, cap=10**12), LARGE))) >= 3
 

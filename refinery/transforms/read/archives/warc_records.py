@@ -135,8 +135,8 @@ class Archive:
         if self.stop < NOWHERE and not is_there and not (self.is_lost and self.stream.has_met):
             raise PartsDoNotMeet(
                 f"{printable(self.stream.source.path)}: a record goes on over byte {self.stop}, where another one "
-                "seems to begin: an archive inside it is made to look like a part of this one. Leave the file out, or "
-                "give its source `cap: 1000000000000`: files of a source with a cap are read by one worker"
+                "seems to begin. An archive inside it is made to look like a part of this one. Leave the file out, or "
+                "give its source `cap: 1000000000000`, since one worker reads each file of a source with a cap"
             )
 
     def record(self, start: int, offset: int) -> Record | str:
