@@ -56,6 +56,7 @@ class ByteSource:
         self._offset = 0
         self._block = b""
         self._next = -1
+        self._first = b""
 
     def view(self, offset: int) -> memoryview:
         """Bytes from `offset` on, as many as the current block holds; empty only at the end of the file."""
@@ -83,8 +84,16 @@ class ByteSource:
 
     def beside(self) -> "ByteSource":
         """The same file, with a block and a place of its own, to be done with before this one is read."""
-        self._next = -1
-        return ByteSource(cast(BinaryIO, self.file), self.path, self.window)
+        self.first()
+        self._next, self._offset, self._block = -1, 0, b""  # all of it is read again, so a checksum misses nothing
+        other = ByteSource(cast(BinaryIO, self.file), self.path, self.window)
+        other._first = self._first
+        return other
+
+    def first(self) -> bytes:
+        """The first bytes of the file, NAMED_HEAD at most. They are kept: far seeks in remote files cost requests."""
+        self._first = self._first or self.head(0, NAMED_HEAD)
+        return self._first
 
     def size(self) -> int:
         """Bytes of the file."""
@@ -156,7 +165,7 @@ class MemberStream:
         self._before = start  # where the one before it begins
         self._rescanned = 0
         self._probed = 0
-        head = source.head(0, NAMED_HEAD)
+        head = source.first()
         self.magic = _magic_of(head, source.path)
         self._dictionary = _zstd_dictionary(source) if head[:4] == b"\x5d\x2a\x4d\x18" else b""
 
