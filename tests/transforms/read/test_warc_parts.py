@@ -87,7 +87,7 @@ def test_parts_give_what_one_reader_gives(tmp_path: Path) -> None:
         data = b"".join(random_archive(rng, rng.randrange(1, 90), inner) for _ in range(rng.choice([1, 1, 2])))
         path.write_bytes(damaged(rng, data))
         parts = rng.randrange(2, 25)
-        used += check_parts(task_for(path), parts)
+        used += check_parts(task_for(path, keep_truncated=rng.random() < 0.5), parts)
         cut += 1
     assert used > 2 * cut  # most files are large enough for several parts
 
@@ -178,9 +178,11 @@ def test_an_archive_that_is_made_to_look_like_a_part_is_an_error(tmp_path: Path,
         b"\0" + b"".join(gzip.compress(random_page(random.Random(1), n)) for n in range(40)),
         gzip.compress(NOTES.replace(b"Content-Length: 11", b"Content-Length: x"))
         + b"".join(gzip.compress(random_page(random.Random(1), n)) for n in range(40)),
+        gzip.compress(NOTES.replace(b"Content-Length: 11", b"Content-Length: 123456789"))
+        + gzip.compress(b"WARC/" * 999),
         b"",
     ],
-    ids=["as a whole", "zstandard", "plain", "arc", "damaged start", "damaged first record", "empty"],
+    ids=["as a whole", "zstandard", "plain", "arc", "damaged start", "damaged first record", "two", "empty"],
 )
 def test_other_files_are_the_first_parts(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "crawl.warc.gz"

@@ -13,7 +13,7 @@ the cut, and raises PartsDoNotMeet. It cannot be wrong silently: the first part 
 each part ends at the very member with which the next one begins, as one reader of all the file would reach it.
 """
 
-from refinery.transforms.read.archives.warc_records import NOWHERE, Archive, Record
+from refinery.transforms.read.archives.warc_records import NOWHERE, Archive, Record, looks_like_head
 from refinery.transforms.read.byte_source import PROBE_COST, PROBED, ByteSource, MemberStream, open_source
 from refinery.transforms.read.members import GZIP, Broken, GzipMember
 from refinery.transforms.read.reader import Split
@@ -62,7 +62,7 @@ def is_by_record(source: ByteSource) -> bool:
                 return False
     except Broken:
         return False
-    if not stream.probe(member.end).startswith(b"WARC/"):
+    if not looks_like_head(stream.probe(member.end)):
         return False
     archive = Archive(stream, FIRST, is_arc=False)
     archive.need(1)
