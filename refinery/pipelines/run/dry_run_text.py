@@ -15,7 +15,11 @@ from refinery.pipelines.run.phases import read_phase, read_waves
 from refinery.pipelines.run.reuse import describe_waves, reusable_phases, reusable_waves, task_key
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.transforms.core.names import PHASES
+from refinery.transforms.core.safe_text import printable
+from refinery.transforms.read.plan import SPLIT_BYTES
 from refinery.transforms.read.sources import ReadTask
+
+NAMED = 3  # files of a source that are too large for one worker
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ class DryRun:
 def dry_run_lines(run: DryRun) -> Iterator[str]:
     """Lines about a run that is prepared: a line a source, then the phases. Reads only reports, writes nothing."""
     for source in run.recipe.sources:
-        yield _source_line(source.name, [task for task in run.tasks if task.source == source.name])
+        tasks = [task for task in run.tasks if task.source == source.name]
+        yield _source_line(source.name, tasks)
+        yield from whole_files(source.name, tasks)
     for lease in others_at_work(open_store(run.work)):
         yield f"a command is at work there {lease.words()}"
     if open_store(run.prefix).size(MANIFEST) is not None:
@@ -71,6 +77,21 @@ def _source_line(name: str, tasks: Sequence[ReadTask]) -> str:
     files = f"{len(sizes):,} file{'s' * (len(sizes) != 1)}"
     parts = f"{len(tasks):,} task{'s' * (len(tasks) != 1)}"
     return f"source {name}: {files}, {human_bytes(sum(sizes.values()))}, {formats}, {parts}"
+
+
+def whole_files(name: str, tasks: Sequence[ReadTask]) -> Iterator[str]:
+    """A line about large files that are not cut into parts: they decide how long phase 1 takes at least."""
+    whole = [task for task in tasks if task.parts == 1 and task.cap is None and task.size > SPLIT_BYTES]
+    if whole:
+        files = len({task.path for task in tasks})
+        are = f"file{'s' * (files != 1)} {'is' if len(whole) == 1 else 'are'}"
+        largest = sorted(whole, key=lambda task: (-task.size, task.path))
+        named = [f"{printable(task.path)} ({human_bytes(task.size)})" for task in largest[:NAMED]]
+        more = [f"{len(whole) - NAMED:,} more"] if len(whole) > NAMED else []
+        yield (
+            f"source {name}: {len(whole):,} of {files:,} {are} over {human_bytes(SPLIT_BYTES)} and "
+            f"cannot be read in parts, so one worker reads each: {', '.join(named + more)}"
+        )
 
 
 def _reused(run: DryRun, done: Sequence[str]) -> tuple[set[str], dict[str, str]]:

@@ -45,7 +45,8 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 class ByteSource:
     """Random access to the raw bytes of one open file, a block at a time. Cost: one block of memory.
 
-    window: bytes that Zstandard frames of it may ask for, to look back into.
+    Blocks begin at multiples of their size, so what `view` gives depends on the offset alone, and not on what was read
+    before. window: bytes that Zstandard frames of it may ask for, to look back into.
     """
 
     def __init__(self, file: BinaryIO, path: str, window: int = ZSTD_WINDOW) -> None:
@@ -55,19 +56,44 @@ class ByteSource:
         self._offset = 0
         self._block = b""
         self._next = -1
+        self._first = b""
 
     def view(self, offset: int) -> memoryview:
         """Bytes from `offset` on, as many as the current block holds; empty only at the end of the file."""
         skip = offset - self._offset
         if not 0 <= skip < len(self._block):
-            if offset != self._next:
-                self.file.seek(offset)
-            data = self.file.read(BLOCK) or b""
-            self._next = offset + len(data)
-            if not data:  # the block at hand is kept: whoever looked for the end goes on from before it
+            start = offset - offset % BLOCK
+            data = self._read(start)
+            skip = offset - start
+            if skip >= len(data):  # the block at hand is kept: whoever looked for the end goes on from before it
                 return memoryview(b"")
-            self._offset, self._block, skip = offset, data, 0
+            self._offset, self._block = start, data
         return memoryview(self._block)[skip:]
+
+    def _read(self, start: int) -> bytes:
+        """The block at `start`, shorter at the end of the file only."""
+        if start == self._offset and 0 < len(self._block) < BLOCK:
+            return self._block
+        if start != self._next:
+            self.file.seek(start)
+        data = self.file.read(BLOCK) or b""
+        while 0 < len(data) < BLOCK and (more := self.file.read(BLOCK - len(data))):
+            data += more
+        self._next = start + len(data)
+        return data
+
+    def beside(self) -> "ByteSource":
+        """The same file, with a block and a place of its own, to be done with before this one is read."""
+        self.first()
+        self._next, self._offset, self._block = -1, 0, b""  # all of it is read again, so a checksum misses nothing
+        other = ByteSource(cast(BinaryIO, self.file), self.path, self.window)
+        other._first = self._first
+        return other
+
+    def first(self) -> bytes:
+        """The first bytes of the file, NAMED_HEAD at most. They are kept: far seeks in remote files cost requests."""
+        self._first = self._first or self.head(0, NAMED_HEAD)
+        return self._first
 
     def size(self) -> int:
         """Bytes of the file."""
@@ -83,10 +109,10 @@ class ByteSource:
             size -= len(view)
         return b"".join(pieces)
 
-    def find(self, needle: bytes, offset: int) -> int:
-        """Where `needle` next occurs from `offset` on, -1 if nowhere."""
+    def find(self, needle: bytes, offset: int, end: int = 1 << 62) -> int:
+        """Where `needle` next occurs from `offset` on, -1 if nowhere. end: where to give up, about."""
         carry = b""
-        while view := self.view(offset):
+        while offset - len(carry) < end and (view := self.view(offset)):
             found = (window := carry + bytes(view)).find(needle)
             if found >= 0:
                 return offset - len(carry) + found
@@ -123,21 +149,23 @@ class MemberStream:
 
     `total`: bytes given out so far. `marks`: (decompressed offset, file offset) of each member's start, to be taken
     off by the user. `broken`: why reading stopped, "" if it did not; `recover` then goes on behind the damage.
-    most_members: more of them are "TooManyMembers".
+    most_members: more of them are "TooManyMembers". start: the member to begin with. `has_met`: a member began at file
+    offset `watched`.
     """
 
-    def __init__(self, source: ByteSource, most_members: int = 1 << 62) -> None:
+    def __init__(self, source: ByteSource, most_members: int = 1 << 62, start: int = 0, watched: int = 1 << 62) -> None:
         self.source = source
         self.members_left = most_members
         self.total = 0
         self.marks: deque[tuple[int, int]] = deque()
+        self.watched, self.has_met = watched, False
         self.broken = ""
         self.member: Member | None = None
-        self._offset = 0  # where the member at hand begins
-        self._before = 0  # where the one before it begins
+        self._offset = start  # where the member at hand begins
+        self._before = start  # where the one before it begins
         self._rescanned = 0
         self._probed = 0
-        head = source.head(0, NAMED_HEAD)
+        head = source.first()
         self.magic = _magic_of(head, source.path)
         self._dictionary = _zstd_dictionary(source) if head[:4] == b"\x5d\x2a\x4d\x18" else b""
 
@@ -175,6 +203,7 @@ class MemberStream:
         if len(self.marks) >= MARKS:
             del self.marks[1]
         self.marks.append((self.total, self._offset))
+        self.has_met = self.has_met or self._offset == self.watched
 
     def go_back(self, to: int) -> bytes:
         """Go on from the decompressed offset `to`, which must not be before the first mark that is left: bytes from
@@ -206,14 +235,14 @@ class MemberStream:
         at = start + 1 if self._rescanned <= 2 * fed + (64 << 20) else max(fed, start + 1)
         while self.magic and self._probed <= PROBED + 2 * at and (at := self.source.find(self.magic, at)) >= 0:
             self._probed += PROBE_COST[self.magic]
-            if accept(self._probe(at)):
+            if accept(self.probe(at)):
                 self.broken, self.member, self._before, self._offset = "", None, at, at
                 return True
             at += 1
         return False
 
-    def _probe(self, offset: int) -> bytes:
-        """The first bytes of the member at `offset`, as many as can be had of them."""
+    def probe(self, offset: int) -> bytes:
+        """The first bytes of the member at `offset`, as many of them as can be read."""
         if self.magic == ZSTD:
             return zstd_head(self.source, offset, PROBE_BYTES, self._dictionary)
         data = b""

@@ -13,18 +13,20 @@ from refinery.transforms.read.task import ReadTask
 
 __all__ = ["LimitParams", "ReadTask", "SourceParams", "plan_source", "plan_sources"]
 
+SPLIT_BYTES = 64 << 20  # of a part, about
+
 
 def plan_sources(
     sources: Sequence[SourceParams],
-    split_bytes: int = 64 << 20,
+    split_bytes: int = SPLIT_BYTES,
     notes: Sequence[Note] = (),
     readers: Sequence[str] = (),
 ) -> list[ReadTask]:
     """The tasks that read `sources`, in order of source, file and part. Runs where the job is launched.
 
     Files are cut into parts of about `split_bytes` bytes as their format allows (its `Reader.split`); those of a source
-    with a cap are read whole. Lists the files (one
-    request for 1,000 files of a pattern, of https:// one per file) and opens none. notes: what the stages of the run
+    with a cap are read whole. Lists the files (one request for 1,000 files of a pattern, of https:// one per file), and
+    opens none but local archives above `split_bytes`, to look at their first record. notes: what the stages of the run
     note in meta. readers: the formats that the run's lane reads, beside readers of the user's own; all without any.
 
     Raises ValueError, one line, if two sources have one name, a pattern matches nothing, or a file's format is unknown

@@ -56,9 +56,9 @@ def all_of_it(task: ReadTask, source: ByteSource, offset: int) -> ReadTask:
 class Split:
     """How a file is cut into parts, which together give the records of the whole.
 
-    count: called with the task of all of a file and the bytes that a part may have; returns the number of parts,
-    without a look into the file. narrow: called with that task, the open file and an offset as in origins; returns
-    the task of a part that holds the record there.
+    count: called with the task of all of a file and the bytes that a part may have; returns the number of parts, with a
+    look at no more than a local file's first bytes. narrow: called with that task, the open file and an offset as in
+    origins; returns the task of a part that holds the record there.
     """
 
     count: Callable[[ReadTask, int], int] = one_part

@@ -1,11 +1,14 @@
 """--dry-run: every check, what would run, and nothing written."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from refinery.pipelines import dry_run as dry_run_of
 from refinery.pipelines.cli.command_line import execute
+from refinery.pipelines.run import dry_run_text
+from refinery.transforms.read.task import ReadTask
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import command
 from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
@@ -26,6 +29,21 @@ def dry_run(capsys: pytest.CaptureFixture[str], small: Path, output: Path, *more
     assert {path: path.stat().st_mtime_ns for path in output.parent.rglob("*")} == before
     said = capsys.readouterr()
     return code, said.out + said.err
+
+
+def test_large_files_that_one_worker_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dry_run_text, "SPLIT_BYTES", 1_000)
+    task = ReadTask("z.csv", "csv", "s", 0, 1_000)
+    large = [replace(task, path=f"{name}.csv", size=2_000 + len(name)) for name in ("a", "bb", "b", "ccc")]
+    cut = [replace(task, path="d.jsonl", size=9_000, part=part, parts=9) for part in range(9)]
+    assert list(dry_run_text.whole_files("s", [task, *cut, replace(large[0], cap=3)])) == []
+    assert list(dry_run_text.whole_files("s", [task, large[0]])) == [
+        "source s: 1 of 2 files is over 1.0 kB and cannot be read in parts, so one worker reads each: a.csv (2.0 kB)"
+    ]
+    assert list(dry_run_text.whole_files("s", [task, *cut, *large])) == [
+        "source s: 4 of 6 files are over 1.0 kB and cannot be read in parts, so one worker reads each: "
+        "ccc.csv (2.0 kB), bb.csv (2.0 kB), a.csv (2.0 kB), 1 more"
+    ]
 
 
 def test_every_state_of_a_run(small: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,8 @@ def call(*words: str, seconds: float = ASK_SECONDS) -> str:
     except subprocess.TimeoutExpired:
         raise SlurmTrouble(f"{words[0]} did not answer in {seconds:.0f} s") from None
     if done.returncode:
-        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        said = lines[0].removeprefix(f"{words[0]}: ") if lines else f"exit code {done.returncode}"  # more is of causes
         raise SlurmTrouble(f"{words[0]}: {said:.300}")
     return done.stdout
 

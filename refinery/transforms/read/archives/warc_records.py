@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from refinery.transforms.core.safe_text import printable
+from refinery.transforms.read.archives.arc_header import parse_arc_line
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.http.fields import MAX_HEADER, parse_headers
 
@@ -22,6 +24,7 @@ TAIL = 16  # bytes looked at behind a record
 AGAIN = 64 << 20  # bytes that may be looked at again whatever the file's size
 HASHED = 1 << 16  # bytes of a damaged record that make its hash
 SEARCHED = 1 << 16  # bytes searched at once for the next record
+NOWHERE = 1 << 62
 
 _WARC_HEAD = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n")
 _NEXT_WARC = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n[A-Za-z-]{1,64}:")
@@ -30,13 +33,15 @@ _USUAL_SCHEME = re.compile(rb"(?:https?|ftp|dns|filedesc|gopher|metadata):", re.
 _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]{1,15}://")
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _NEWLINE = re.compile(rb"\n")
-_ARC_ADDRESS = re.compile(rb"[0-9a-fA-F.:]+|-|unknown")
-_ARC_DATE = re.compile(rb"\d{8,17}")
+
+
+class PartsDoNotMeet(OSError):
+    """A part of an archive does not end where the next one begins, so a record would be lost or read twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record. `offset`: where it begins (see `_Archive.offset_of`). `block` is None if longer than the limit."""
+    """One record. `offset`: where it begins (see `Archive.offset_of`). `block` is None if longer than the limit."""
 
     offset: int
     is_arc: bool
@@ -57,24 +62,34 @@ class Damage:
     begun: Record | None = None
 
 
-def read_records(source: ByteSource, limit: int, is_arc: bool) -> Iterator[Record | Damage]:
+def read_records(
+    source: ByteSource, limit: int, is_arc: bool, begin: int = 0, stop: int = NOWHERE
+) -> Iterator[Record | Damage]:
     """All records and damages of an archive, in order. Blocks longer than `limit` bytes are not held.
 
-    is_arc: what the file's name says, for when its first bytes do not say it.
+    is_arc: what the file's name says, for when its first bytes do not say it. begin, stop: of a part (warc_parts.py),
+    the members with which it and the next one begin. Raises PartsDoNotMeet.
     """
-    return iter(_Archive(MemberStream(source), limit, is_arc))
+    return iter(Archive(MemberStream(source, start=begin, watched=stop), limit, is_arc, begin, stop))
 
 
-class _Archive:
-    """Frames records in a stream of members. `data` holds decompressed bytes from offset `base` on."""
+class Archive:
+    """Frames records in a stream of members. `data` holds decompressed bytes from offset `base` on.
 
-    def __init__(self, stream: MemberStream, limit: int, is_arc: bool) -> None:
+    begin: where the stream begins in the file; further in only where each record is a member. stop: as `read_records`.
+    """
+
+    def __init__(self, stream: MemberStream, limit: int, is_arc: bool, begin: int = 0, stop: int = NOWHERE) -> None:
         self.stream = stream
         self.limit = limit
+        self.begin, self.stop = begin, stop
+        self.is_lost = False  # the last thing that was read was damage
         self.data = bytearray()
         self.base = 0
         self.position = 0
         self.is_whole: bool | None = None if stream.magic else True  # one member for all records; None: not known yet
+        if begin:
+            self.is_whole = False
         self.is_arc = is_arc
         self.in_member = (-1, 0)  # of the member last looked at: file offset, records begun in it so far
         self.examined = 0  # how far the bytes of the record at hand were looked at
@@ -83,16 +98,22 @@ class _Archive:
         self.begun: Record | None = None  # the record at hand, if the file ends in its block
 
     def __iter__(self) -> Iterator[Record | Damage]:
-        self.need(MAX_LINE)
-        if looks_like_head(bytes(self.data[:MAX_LINE])):
-            self.is_arc = not self.data.startswith(b"WARC/")
+        if not self.begin:
+            self.need(MAX_LINE)
+            if looks_like_head(bytes(self.data[:MAX_LINE])):
+                self.is_arc = not self.data.startswith(b"WARC/")
         while True:
             self.skip_newlines()
             start = self.position
             if not self.need(1) and not self.stream.broken:
+                self.check_stop(False)
                 return
             offset = self.offset_of(start)
+            if offset >= self.stop:
+                self.check_stop(offset == self.stop and start == self.stream.marks[0][0])
+                return
             record = self.record(start, offset)
+            self.is_lost = not isinstance(record, Record)
             if isinstance(record, Record):
                 self.release(self.position)
                 yield record
@@ -105,7 +126,18 @@ class _Archive:
             size = (self.position if found else self.base + len(self.data)) - start
             yield Damage(offset, record, held, max(size, len(held)), None if found else begun)
             if not found:
+                self.check_stop(False)
                 return
+
+    def check_stop(self, is_there: bool) -> None:
+        """Raise PartsDoNotMeet where the record with which the next part begins was not reached, or where no member
+        began there, but in the middle of one. Damage may lead over the record: it is proven to be sound."""
+        if self.stop < NOWHERE and not is_there and not (self.is_lost and self.stream.has_met):
+            raise PartsDoNotMeet(
+                f"{printable(self.stream.source.path)}: a record goes on over byte {self.stop}, where another one "
+                "seems to begin. An archive inside it is made to look like a part of this one. Leave the file out, or "
+                "give its source `cap: 1000000000000`, since one worker reads each file of a source with a cap"
+            )
 
     def record(self, start: int, offset: int) -> Record | str:
         """The record at decompressed offset `start`, or what is wrong with it. Moves `position` behind it."""
@@ -350,32 +382,3 @@ def runs_into_next(head: bytes) -> bool:
         return False
     own, line = head[: inner.start()], head[head.rfind(b"\n", 0, inner.start()) + 1 : inner.start()]
     return b":" not in line or not parse_headers(own).keys().isdisjoint(parse_headers(head[inner.start() :]))
-
-
-def parse_arc_line(line: bytes) -> dict[str, str] | None:
-    """An ARC record's header line as WARC fields, None if it is none.
-
-    Version 1: URL IP-address date content-type length; version 2 has further fields before the length (Internet
-    Archive, ARC file format). URLs may hold spaces, so the fields are found by the address and the date.
-    """
-    words = line.rstrip(b"\r\n").split(b" ")
-    for at in range(1, len(words) - 2):
-        if _ARC_DATE.fullmatch(words[at + 1]) and _ARC_ADDRESS.fullmatch(words[at]) and words[-1].isdigit():
-            url = b" ".join(words[:at])
-            if not re.match(rb"[a-z][a-z0-9+.-]{1,15}:", url, re.IGNORECASE):
-                return None
-            if any(
-                _ARC_ADDRESS.fullmatch(word) and b"://" in b" ".join(words[i:at]) for i, word in enumerate(words[:at])
-            ):
-                return None  # a line that was cut short, and the next record's
-            date = words[at + 1].decode()
-            fields = {
-                "warc-type": "response",
-                "warc-target-uri": url.decode("utf-8", "replace"),
-                "content-type": b" ".join(words[at + 2 : -1]).decode("utf-8", "replace"),
-                "content-length": words[-1].decode(),
-            }
-            if len(date) >= 14:
-                fields["warc-date"] = f"{date[:4]}-{date[4:6]}-{date[6:8]}T{date[8:10]}:{date[10:12]}:{date[12:14]}Z"
-            return fields
-    return None

@@ -11,7 +11,8 @@ from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Reason
 from refinery.transforms.read.archives.http_body import NoPage
 from refinery.transforms.read.archives.http_message import Payload, http_page, typed_page
-from refinery.transforms.read.archives.warc_records import HASHED, Damage, Record, read_records
+from refinery.transforms.read.archives.warc_parts import BY_RECORD, part_of
+from refinery.transforms.read.archives.warc_records import HASHED, NOWHERE, Damage, Record, read_records
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.http.fields import content_type
 from refinery.transforms.read.reader import COMPRESSION_LIBRARIES, Reader
@@ -62,14 +63,20 @@ _EMPTY_LINES = re.compile(rb"\A[\r\n]+(?=HTTP/)")  # to be ignored before a stat
 
 
 def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[RawDocument | Skipped | Damaged]:
-    """Every record of an archive, as a page, a reason why it is none, or damage; up to `task.cap` pages.
+    """Every record of the task's part of an archive, as a page, a reason why it is none, or damage; up to `task.cap`
+    pages.
 
     origin and position use the record's byte offset in the file, or in the decompressed file if that is not
     compressed record by record. With `task.keep_truncated` the last record of a file that ends in its middle may be a
     page, too, with meta `truncated`; its damage follows. Memory: three times limits.max_decompressed_bytes at most.
+    Raises PartsDoNotMeet, as warc_parts.py says.
     """
+    part = (0, NOWHERE) if task.parts == 1 else part_of(task, source, limits)
+    if part is None:
+        return
+    source.file.sum_from(part[0], min(part[1], task.size))
     taken = 0
-    for record in read_records(source, limits.max_decompressed_bytes, is_arc=task.format == "arc"):
+    for record in read_records(source, limits.max_decompressed_bytes, task.format == "arc", *part):
         if taken == task.cap:
             return
         origin = task.origin(record.offset)
@@ -163,11 +170,12 @@ _declared = partial(
 )
 WARC = _declared(
     name="warc",
+    split=BY_RECORD,
     title="a WARC file",
     endings=(".warc",),
     refused=((".wat", NO_TEXT),),
     magic=(b"WARC/",),
     text_share=TEXT_SHARE,
 )
-WET = _declared(name="wet", title="a WARC file", endings=(".wet",), magic=(b"WARC/",))
+WET = _declared(name="wet", split=BY_RECORD, title="a WARC file", endings=(".wet",), magic=(b"WARC/",))
 ARC = _declared(name="arc", title="an ARC file", endings=(".arc",), magic=(b"filedesc:",), text_share=TEXT_SHARE)

@@ -1,6 +1,7 @@
 """Files of web servers as inputs: versions, lists of addresses, what cannot be listed."""
 
 import gzip
+import random
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ from refinery.transforms.read.remote import web
 from refinery.transforms.read.remote.files import Found, choose_files
 from refinery.transforms.read.sources import SourceParams, plan_sources, read_task
 from tests.loader.range_server import RangeServer, range_server
+from tests.transforms.read_fixtures import page
 
 LINES = b'{"text": "a line"}\n' * 50
 
@@ -161,3 +163,16 @@ def test_a_server_that_ignores_ranges_is_refused(server: RangeServer, monkeypatc
     server.scripts["crawl/2.jsonl"] = deque(["200"] * 99)
     with pytest.raises(ValueError, match="the server ignores Range"):
         plan_sources([source(paths=(f"{server.url}/crawl/2.jsonl",))])
+
+
+def test_an_archive_is_read_in_parts(server: RangeServer) -> None:
+    rng = random.Random(1)
+    pages = [page(number, rng.randbytes(4_000).hex().encode()) for number in range(120)]
+    address = f"{server.url}/crawl/a.warc.gz"
+    server.files["crawl/a.warc.gz"] = data = b"".join(map(gzip.compress, pages))
+    (whole,) = plan_sources([source(paths=(address,))], split_bytes=len(data) // 4 + 1)  # four times as much of a part
+    parts = plan_sources([source(paths=(address,))], split_bytes=len(data) // 16 + 1)
+    assert len(parts) == 4
+    found = [list(read_task(part)) for part in parts]
+    assert [record for part in found for record in part] == list(read_task(whole))
+    assert all(len(part) > 9 for part in found)
