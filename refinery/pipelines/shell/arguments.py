@@ -5,7 +5,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import current
@@ -121,10 +121,18 @@ def refuse_flags(flags: Sequence[str]) -> None:
         raise ValueError(f"unknown argument: {flags[0]}; --help lists what this command takes")
 
 
-def check_beam_flags(flags: Sequence[str], own: Iterable[str] = ()) -> None:
+def of_no_service() -> Iterable[str]:
+    """No options."""
+    return ()
+
+
+def check_beam_flags(
+    flags: Sequence[str], own: Iterable[str] = (), of_service: Callable[[], Iterable[str]] = of_no_service
+) -> None:
     """Refuse flags that neither we nor Beam know, with a suggestion: Beam itself only warns and ignores them.
 
-    own: options of the command, one of which may have been meant. Cost: Beam is imported.
+    own: options of the command, one of which may have been meant. of_service: those that the engine's job service
+    knows; it is asked only where a flag is none of Beam's. Cost: Beam is imported.
     """
     from apache_beam.options.pipeline_options import PipelineOptions
 
@@ -134,9 +142,11 @@ def check_beam_flags(flags: Sequence[str], own: Iterable[str] = ()) -> None:
     known = [text for action in beam_parser._actions for text in action.option_strings]
     own = list(own)
     known += own
-    for flag in flags:
-        name = flag.split("=")[0]
-        if name.startswith("-") and name not in known:
+    names = [name for flag in flags if (name := flag.split("=")[0]).startswith("-")]
+    if not {*names} <= {*known}:
+        known += of_service()
+    for name in names:
+        if name not in known:
             hint = meant(name, own, cutoff=0.8) or meant(name, [*own, *known])
             raise ValueError(f"unknown flag {name}{hint}")
     with (

@@ -5,7 +5,7 @@ follow the parser, `--help`, exit codes, completion and docs/commands.md.
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -74,5 +74,14 @@ class Command:
         if not for_beam:
             refuse_flags(flags)
         elif flags:
-            check_beam_flags(flags, self.option_strings())
+            check_beam_flags(flags, self.option_strings(), lambda: service_options(args, flags))
         return ExitCode(self.run(args, flags))
+
+
+def service_options(args: Namespace, flags: Sequence[str]) -> Iterable[str]:
+    """The options of the job service to which a portable runner sends its jobs, such as those of Flink in Java."""
+    from refinery.pipelines.runners.portable.addresses import is_portable, job_endpoint
+    from refinery.pipelines.runners.portable.attach import described_options, job_service
+
+    endpoint = job_endpoint(flags) if is_portable(getattr(args, "runner", "")) else ""
+    return described_options(job_service(endpoint)) if endpoint else ()

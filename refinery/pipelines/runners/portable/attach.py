@@ -22,6 +22,16 @@ def job_service(endpoint: str) -> Any:
     return services.JobServiceStub(grpc.insecure_channel(endpoint))
 
 
+def described_options(service: Any) -> set[str]:
+    """The options that the service's engine knows, as they are typed. One that does not answer, or cannot say, knows
+    none."""
+    try:
+        found = service.DescribePipelineOptions(api.DescribePipelineOptionsRequest(), timeout=CONNECT_SECONDS)
+    except grpc.RpcError:
+        return set()
+    return {f"--{option.name}" for option in found.options}
+
+
 def running_jobs(service: Any, name: str) -> list[str]:
     """Ids of the jobs of that name that have not ended. A service that cannot list its jobs has none."""
     try:

@@ -49,6 +49,12 @@ class FakeService:
             found.append(api.JobInfo(job_id=job, job_name="job", pipeline_options=options, state=state))
         return api.GetJobsResponse(job_info=found)
 
+    def DescribePipelineOptions(self, request: Any, timeout: float) -> Any:
+        if self.is_gone:
+            raise Gone
+        options = [api.PipelineOptionDescriptor(name="objectReuse", type=api.PipelineOptionType.BOOLEAN)]
+        return api.DescribePipelineOptionsResponse(options=options)
+
     def Cancel(self, request: Any, timeout: float) -> Any:
         self.cancelled.append(request.job_id)
         return api.CancelJobResponse(state=api.JobState.CANCELLED)
@@ -181,3 +187,23 @@ def test_a_launch_that_fails_is_one_line(error: Exception) -> None:
     with pytest.raises(JobFailed) as caught, launching("clean"):
         raise error
     assert str(caught.value).startswith("clean: the job could not be launched: ") and "\n" not in str(caught.value)
+
+
+def test_options_of_an_engine_in_java_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the job service describes is known; everything else is refused, also where it does not answer."""
+    from refinery.pipelines.shell.arguments import check_beam_flags
+
+    service, asked = FakeService(), []
+
+    def described() -> set[str]:
+        asked.append(1)
+        return attach.described_options(service)
+
+    check_beam_flags(["--parallelism=4"], (), described)
+    assert not asked
+    check_beam_flags(["--parallelism=4", "--objectReuse"], (), described)
+    with pytest.raises(ValueError, match=r"unknown flag --objectReuze"):
+        check_beam_flags(["--objectReuze"], (), described)
+    service.is_gone = True
+    with pytest.raises(ValueError, match=r"unknown flag --objectReuse"):
+        check_beam_flags(["--objectReuse"], (), described)
