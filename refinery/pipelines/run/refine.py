@@ -53,6 +53,7 @@ from refinery.pipelines.run.publish import publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
 from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.run.slices.failures import remove_failures
+from refinery.pipelines.run.slices.names import CUT
 from refinery.pipelines.run.slices.sealed_inputs import sealed_inputs
 from refinery.pipelines.run.slices.sliced_job import Task, remove_exchanges
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
@@ -222,7 +223,14 @@ class Refinement:
         """Make these places ours. True when the corpus is complete."""
         for store, advice in self._places():
             claim(store, self.identity, advice)
+        if self.cut is not None:
+            self._check_cut(self.cut)
         return self.store.size(MANIFEST) is not None
+
+    def _check_cut(self, cut: Cut) -> None:
+        """Raises RefineError for the cut of another run."""
+        if cut.fingerprint != self.fingerprints["clean"]:
+            raise RefineError(f"{self.work_store.url(CUT)} is of another run and does not belong here; remove it")
 
     def _phase(self, name: str, run: Callable[[], Mapping[str, Any]]) -> Phase:
         phase = read_phase(self.work, name, self.fingerprints[name])

@@ -116,9 +116,9 @@ def test_slices_that_are_done_are_success_and_those_that_are_missing_are_named(
     slices.cut()
     with pytest.raises(RefineError, match=r"was cut into 3 slices, 4 given"):
         slices.do("clean", 0, of=4)
-    with pytest.raises(RefineError, match=r"--slice: 3/3 given, 0/3 to 2/3"):
+    with pytest.raises(ValueError, match=r"--slice: 3/3 given, 0/3 to 2/3"):
         slices.do("clean", 3)
-    with pytest.raises(RefineError, match=r"one of clean, dedup, shards-0, shards-1 is allowed"):
+    with pytest.raises(ValueError, match=r"one of clean, dedup, shards-0, shards-1 is allowed"):
         slices.do("klean", 0)
     assert slices.do("clean", 0) == "clean, slice 0 of 3: done"
     # There are two files, so one slice has none.
