@@ -137,7 +137,7 @@ def execute_with(args: argparse.Namespace, flags: Sequence[str], output: Output)
     command: Command = args.run
     try:
         check_places(args)
-        return command(args, flags)
+        return command(args, flags, service_options)
     except KeyboardInterrupt as error:  # the message of LauncherLeft says how to find the job again
         said = str(error) or "interrupted; run the same command again to resume"
         output.error(said, f"\n{said}")
@@ -206,6 +206,15 @@ def main() -> None:
         sys.stderr.flush()
     # Threads of an interrupted Beam job cannot be joined, and nothing needs them any more.
     os._exit(code)
+
+
+def service_options(args: argparse.Namespace, flags: Sequence[str]) -> Iterable[str]:
+    """The options of the job service to which a portable runner sends its jobs, such as those of Flink in Java."""
+    from refinery.pipelines.runners.portable.addresses import is_portable, job_endpoint
+    from refinery.pipelines.runners.portable.attach import described_options, job_service
+
+    endpoint = job_endpoint(flags) if is_portable(getattr(args, "runner", "")) else ""
+    return described_options(job_service(endpoint)) if endpoint else ()
 
 
 if __name__ == "__main__":

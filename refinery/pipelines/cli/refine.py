@@ -100,6 +100,9 @@ def task_of(args: Namespace) -> tuple[int, int] | None:
     together."""
     if args.slices is not None and (args.slice or args.until != "cut"):
         raise ValueError("--slices: cuts the inputs and goes only with --until cut; --slice K/N does a slice of a step")
+    if (args.slices is not None or args.slice is not None) and (given := ending_options(args)):
+        which = "--slices" if args.slice is None else "--slice"
+        raise ValueError(f"{which}: {', '.join(given)} given too; the command that ends the run takes them")
     if args.slice is None:
         if args.until not in ("", PUBLISH) and args.slices is None:
             raise ValueError(
@@ -109,14 +112,16 @@ def task_of(args: Namespace) -> tuple[int, int] | None:
         return None
     if not args.until:
         raise ValueError("--slice: which step? Give --until STEP, such as --until clean")
-    if args.reuse or args.discard_work or args.dry_run or args.track:
-        raise ValueError(
-            "--slice: --reuse, --discard-work, --dry-run and --track belong to the command that ends the run"
-        )
     found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", args.slice)
     if found is None:
         raise ValueError(f"--slice: {args.slice!r:.80} given, K/N is allowed, such as 0/4 for the first of four")
     return int(found[1]), int(found[2])
+
+
+def ending_options(args: Namespace) -> list[str]:
+    """Those that were given of the options that one command alone of a run by slices takes."""
+    names = ("reuse", "discard_work", "dry_run", "track")
+    return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name)]
 
 
 def run_sliced(args: Namespace, run: "SlicedRun", task: tuple[int, int] | None) -> ExitCode:
@@ -125,6 +130,9 @@ def run_sliced(args: Namespace, run: "SlicedRun", task: tuple[int, int] | None) 
 
     if task is None:
         cut = run.seal_cut(args.slices)
+        if cut is None:
+            result(f"{args.output} is complete already; nothing to do")
+            return ExitCode.DONE
         steps = ", ".join(step.name for step in cut.steps)
         result(f"{many(len(cut.waves), 'wave')} in {many(cut.slices, 'slice')}; steps: {steps}")
     else:

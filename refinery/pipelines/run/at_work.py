@@ -20,17 +20,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.store import StorageError, Store
 from refinery.pipelines.run.errors import RefineError
+from refinery.transforms.core.safe_text import safe
 
 FOLDER = "at_work"
 LEASE = re.compile(r"at_work/[0-9a-f]{16}-[0-9]{8}\.json")  # names of leases in a work location
 RENEWED_SECONDS = 60.0
 NO_SLICE = -1
 ID_HALF = 8  # digits of an id that say what its command does
+LAST_SECONDS = 2.0**37  # the year 6325
 VALID_SECONDS = 180.0  # for commands on other machines: two renewals may be late
 
 _first_seen: dict[str, dict[str, float]] = {}  # root of a store -> name of a lease -> when this process first saw it
@@ -56,7 +59,15 @@ class Lease:
     def words(self) -> str:
         """As people read it: "since 12:03 (process 123 on HOST)"; and that it looks abandoned, where it does."""
         late = f", last renewed {_moment(self.renewed)}: it was killed, or a clock is wrong" if self.is_overdue else ""
-        return f"since {_moment(self.started)} (process {self.process} on {self.host}{late})"
+        return f"since {_moment(self.started)} (process {self.process} on {safe(self.host[:80])}{late})"
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether a command can have written it: anybody can, and its fields are compared and printed."""
+        texts = (self.id, self.host, self.machine, self.born, self.step)
+        numbers = type(self.process) is int and type(self.slice) is int and 0 <= self.process < 1 << 31
+        moments = is_moment(self.started) and is_moment(self.renewed)
+        return numbers and moments and all(isinstance(text, str) for text in texts)
 
     @property
     def is_here(self) -> bool:
@@ -68,6 +79,11 @@ class Lease:
         """Whether it is of another machine and was not renewed for three minutes, if the clocks of both agree. For
         words alone: nothing is decided by it."""
         return not self.is_here and abs(time.time() - self.renewed) >= VALID_SECONDS
+
+
+def is_moment(seconds: Any) -> bool:
+    """Whether a value out of JSON is UNIX seconds that a clock can show."""
+    return type(seconds) in (int, float) and 0 <= seconds < LAST_SECONDS
 
 
 def _moment(seconds: float) -> str:
@@ -113,8 +129,8 @@ def read_leases(store: Store, begin: str = "") -> dict[str, Lease]:
         with contextlib.suppress(FileNotFoundError, FormatError, TypeError, ValueError):  # removed, or not ours
             fields = unseal(store.read(name), store.url(name))
             lease = Lease(**{field: fields[field] for field in Lease.__dataclass_fields__ if field in fields})
-            float(lease.started), float(lease.renewed), int(lease.process), int(lease.slice), str(lease.step)
-            found[name] = lease
+            if lease.is_plausible:
+                found[name] = lease
     now, before = time.monotonic(), _first_seen.get(store.root, {})
     _first_seen[store.root] = {name: before.get(name, now) for name in found}
     return found

@@ -16,8 +16,12 @@ from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import merge_reports, read_waves, remove_orphans
 from refinery.pipelines.run.poison_files import leave_out_poison, remembering_deaths
 from refinery.pipelines.run.slices.cut import Cut, Wave
+from refinery.pipelines.run.slices.errors import SliceError
+from refinery.pipelines.run.slices.names import CUT
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.transforms.core.job.report import Check
+from refinery.transforms.core.job.task_list import TaskList
+from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.sources import ReadTask, read_tasks, write_tasks
 from refinery.transforms.statistics.dropped import KIND as DROPPED
 from refinery.transforms.statistics.dropped import merge_dropped
@@ -76,6 +80,8 @@ class CleanPhase:
     def finish(self) -> dict[str, Any]:
         """The reports of all waves, added up; what no report claims is removed."""
         reports = self._reports()
+        if self.cut is not None:
+            self._check_all_read(reports)
         merged = merge_reports(reports)
         remove_orphans(self.jobs.store, merged, ("documents", "signatures"))
         more = {
@@ -84,6 +90,23 @@ class CleanPhase:
             DROPPED: merge_dropped(reports),
         }
         return {**merged, **{key: found for key, found in more.items() if found is not None}}
+
+    def _check_all_read(self, reports: Sequence[Mapping[str, Any]]) -> None:
+        """Raises SliceError where the waves together did not read every part of every input: a cut, or a report beside
+        it, that is no longer what it was."""
+        read: dict[tuple[str, str], set[int]] = {}
+        parts: dict[tuple[str, str], int] = {}
+        for report in reports:
+            for task in read_tasks(TaskList(self.jobs.work, **report["tasks"])):
+                read.setdefault((task.source, task.path), set()).add(task.part)
+                parts[task.source, task.path] = max(1, task.parts)
+        for entry in self.inputs:
+            file = entry["source"], entry["path"]
+            if len(read.get(file, ())) != parts.get(file, 1):
+                raise SliceError(
+                    f"{printable(entry['path'])}: no wave of the cut has read all of it, so nothing was published; "
+                    f"choose another --output, since {self.jobs.store.url(CUT)} or a wave's report was changed"
+                )
 
     def _reports(self) -> list[dict[str, Any]]:
         reports = read_waves(self.jobs.store, PHASE)

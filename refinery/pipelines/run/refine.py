@@ -53,6 +53,7 @@ from refinery.pipelines.run.publish import publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
 from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.run.slices.failures import remove_failures
+from refinery.pipelines.run.slices.names import CUT
 from refinery.pipelines.run.slices.sealed_inputs import sealed_inputs
 from refinery.pipelines.run.slices.sliced_job import Task, remove_exchanges
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
@@ -63,7 +64,7 @@ from refinery.transforms.core.wording import many
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.probe import probe_sources
-from refinery.transforms.read.sources import plan_sources
+from refinery.transforms.read.sources import ReadTask, plan_sources
 from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
@@ -151,7 +152,7 @@ class Refinement:
         if self.cut is None:
             self._plan(probe or self.store.size(RUN) is None)
         else:
-            self._take_sealed()
+            self._take_sealed(self.cut.tasks(self.work) if probe else [])
         digest = cache(file_digest)  # one answer for a file, however often the run is described
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs, digest)
         self.identity = describe_run(self.recipe, self.inputs, self.fingerprints, digest, self.text_fields)
@@ -196,10 +197,10 @@ class Refinement:
         for line in idle_settings(self.recipe, self.tasks):
             self.say(f"warning: {line}")
 
-    def _take_sealed(self) -> None:
-        """What there is to read, as it was when the run was cut into slices: nobody looks at the inputs again."""
-        self.inputs = sealed_inputs(self.store)
-        self.tasks = []
+    def _take_sealed(self, tasks: list[ReadTask]) -> None:
+        """What there is to read, as it was when the run was cut into slices: nobody looks at the inputs again. tasks:
+        all of the cut, where they are to be shown."""
+        self.inputs, self.tasks = sealed_inputs(self.store), tasks
         self.recipe, _, self.text_fields = settle_text_fields(self.recipe, [], self.store, self.say)
 
     def _is_deduplicated(self) -> bool:
@@ -222,7 +223,14 @@ class Refinement:
         """Make these places ours. True when the corpus is complete."""
         for store, advice in self._places():
             claim(store, self.identity, advice)
+        if self.cut is not None:
+            self._check_cut(self.cut)
         return self.store.size(MANIFEST) is not None
+
+    def _check_cut(self, cut: Cut) -> None:
+        """Raises RefineError for the cut of another run."""
+        if cut.fingerprint != self.fingerprints["clean"]:
+            raise RefineError(f"{self.work_store.url(CUT)} is of another run and does not belong here; remove it")
 
     def _phase(self, name: str, run: Callable[[], Mapping[str, Any]]) -> Phase:
         phase = read_phase(self.work, name, self.fingerprints[name])

@@ -3,7 +3,7 @@
 import contextlib
 from dataclasses import dataclass, replace
 
-from refinery.loader.format.manifest import MANIFEST, Manifest
+from refinery.loader.format.manifest import Manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.run.at_work import at_work
@@ -30,14 +30,16 @@ FIRST = "cut"
 class SlicedRun(Refinement):
     """One recipe on one prefix, of which this command does a part."""
 
-    def seal_cut(self, slices: int) -> Cut:
-        """The cut of the inputs into this many slices, sealed now unless it is already.
+    def seal_cut(self, slices: int) -> Cut | None:
+        """The cut of the inputs into this many slices, sealed now unless it is already; None where the corpus is
+        complete.
 
         Raises RefineError where it was cut into another number, and what `prepare` raises.
         """
         check_slices(slices, "--slices")
         self.prepare(probe=True)
-        self._claim()
+        if self._claim():
+            return None
         note_time(self.work_store, STARTED)
         if self.cut is None:
             reports = read_waves(self.work_store, "clean")
@@ -76,13 +78,13 @@ class SlicedRun(Refinement):
     def run_task(self, task: Task, of: int) -> str:
         """Do a slice of a step, where it is not done; a line that says what was done.
 
-        Raises RefineError where the inputs are not cut into `of` slices, where steps before are not done, and where
-        there is no such step; and whatever the step raises. All leave their reason in the work location of a run that
-        is cut.
+        Raises RefineError where the inputs are not cut into `of` slices, and where steps before are not done;
+        ValueError where there is no such step or slice; and whatever the step raises. All leave their reason in the
+        work location of a run that is cut.
         """
         check_slices(of, "--slice")
         if not 0 <= task.slice < of:
-            raise RefineError(f"--slice: {task.slice}/{of} given, 0/{of} to {of - 1}/{of} are allowed")
+            raise ValueError(f"--slice: {task.slice}/{of} given, 0/{of} to {of - 1}/{of} are allowed")
         self.task = task
         place = open_store(self.work)
         is_cut = place.size(CUT) is not None  # else it may be anybody's folder
@@ -95,12 +97,13 @@ class SlicedRun(Refinement):
     def _run_task(self, task: Task, of: int) -> str:
         """Raises StepDone."""
         self.prepare()
+        is_complete = self.cut is not None and self._claim()
+        if is_complete:
+            return f"{self.prefix} is complete already; nothing to do"
         cut = self._cut_of(of)
         if task.step not in (READ, END, DEDUP) and not any(map(task.is_step_of, (DEDUP, SHARDS))):
             known = [step.name for step in cut.steps]
-            raise RefineError(f"--until: {task.step!r:.80} given, one of {', '.join(known)} is allowed")
-        if self._claim() or self.store.size(MANIFEST) is not None:
-            return f"{self.prefix} is complete already; nothing to do"
+            raise ValueError(f"--until: {task.step!r:.80} given, one of {', '.join(known)} is allowed")
         with at_work(self.work_store, True, self.say, task.step, task.slice):
             return self._do(task)
 
@@ -146,8 +149,7 @@ class SlicedRun(Refinement):
                 f"{self.work_store.url(CUT)} is not there: the inputs are not cut into slices yet; run the same "
                 f"command once with --slices {slices} --until {FIRST}"
             )
-        if self.cut.fingerprint != self.fingerprints["clean"]:
-            raise RefineError(f"{self.work_store.url(CUT)} is of another run and does not belong here; remove it")
+        self._check_cut(self.cut)
         if self.cut.slices != slices:
             raise RefineError(
                 f"{self.prefix} was cut into {self.cut.slices:,} slices, {slices:,} given. Give {self.cut.slices}, or "

@@ -29,6 +29,14 @@ def no_arguments(parser: ArgumentParser) -> None:
     """Of a command that takes none."""
 
 
+ServiceOptions = Callable[[Namespace, Sequence[str]], Iterable[str]]
+
+
+def no_service_options(args: Namespace, flags: Sequence[str]) -> Iterable[str]:
+    """Where no job service is asked."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Command:
     """What people type, what it says of itself, and what it does.
@@ -65,8 +73,10 @@ class Command:
         self.arguments(parser)
         return [text for action in parser._actions for text in action.option_strings]
 
-    def __call__(self, args: Namespace, flags: Sequence[str]) -> ExitCode:
-        """Check the flags that are not its own, and run. Raises ValueError for one that nobody knows, and whatever
+    def __call__(
+        self, args: Namespace, flags: Sequence[str], of_service: ServiceOptions = no_service_options
+    ) -> ExitCode:
+        """Check the flags that are not its own, and run. of_service: options of the engine's job service. Raises ValueError for one that nobody knows, and whatever
         `run` raises."""
         if self.run is None:
             raise ValueError(f"{self.name}: a group of commands; `refinery {self.name} --help` lists them")
@@ -74,14 +84,5 @@ class Command:
         if not for_beam:
             refuse_flags(flags)
         elif flags:
-            check_beam_flags(flags, self.option_strings(), lambda: service_options(args, flags))
+            check_beam_flags(flags, self.option_strings(), lambda: of_service(args, flags))
         return ExitCode(self.run(args, flags))
-
-
-def service_options(args: Namespace, flags: Sequence[str]) -> Iterable[str]:
-    """The options of the job service to which a portable runner sends its jobs, such as those of Flink in Java."""
-    from refinery.pipelines.runners.portable.addresses import is_portable, job_endpoint
-    from refinery.pipelines.runners.portable.attach import described_options, job_service
-
-    endpoint = job_endpoint(flags) if is_portable(getattr(args, "runner", "")) else ""
-    return described_options(job_service(endpoint)) if endpoint else ()

@@ -18,7 +18,7 @@ COMMAND = "COMMAND"  # what stands for one in --help
 # What in a message says what to do: a second half of the sentence, a command, what is allowed or needed, an order.
 ADVICE = re.compile(
     r"; |: `|`refinery|\ballowed\b|\bneeded?\b|\bdid you mean\b|\bagain\b|[Cc]hoose |: give |\bwrite |Valid values"
-    r"|\bexpected\b"
+    r"|\bexpected\b|They come first"
 )
 # For errors that say nothing of the kind: of damaged files, and the system's own.
 STEPS: Mapping[type[Exception], str] = {

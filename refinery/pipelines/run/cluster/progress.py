@@ -12,7 +12,7 @@ from refinery.loader.format.manifest import MANIFEST, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.run.at_work import FOLDER as AT_WORK
-from refinery.pipelines.run.at_work import Lease, others_at_work
+from refinery.pipelines.run.at_work import Lease, is_moment, others_at_work
 from refinery.pipelines.run.cluster.submission import last_submission
 from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.run.slices.names import FAILED
@@ -214,7 +214,7 @@ def read_failures(store: Store) -> dict[tuple[str, int], Failure]:
         payloads: Sequence[Mapping[str, Any]] = list(pool.map(read, names))
     found: dict[tuple[str, int], Failure] = {}
     for payload in payloads:
-        with contextlib.suppress(LookupError, TypeError, ValueError):
+        with contextlib.suppress(LookupError, TypeError, ValueError, OverflowError):
             failure = Failure(
                 str(payload["step"]),
                 int(payload["slice"]),
@@ -223,6 +223,8 @@ def read_failures(store: Store) -> dict[tuple[str, int], Failure]:
                 float(payload["ended"]),
             )
             key = failure.step, failure.slice
+            if not is_moment(failure.ended):
+                continue
             if key not in found or found[key].ended < failure.ended:
                 found[key] = failure
     return found

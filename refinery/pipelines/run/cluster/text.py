@@ -135,4 +135,6 @@ def advice(found: Progress, asked: Asked) -> Iterator[str]:
         yield f"missing: {step.name} {ranges(step.missing)}"
         if asked.logs:
             yield f"logs: {safe(asked.logs)}"
-        yield f"next: refinery cluster resume {safe(found.prefix + work)}"
+            yield f"next: refinery cluster resume {safe(found.prefix + work)}"
+        else:  # `resume` needs the arguments that a submission recorded
+            yield "next: run the missing slices: by hand, or `refinery cluster slurm` or `refinery cluster kubernetes`"

@@ -7,20 +7,23 @@ is not part of its fingerprint.
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from refinery.loader.errors import written_by_a_run
+from refinery.loader.errors import FormatError, written_by_a_run
 from refinery.loader.format.manifest import SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.store import Store
 from refinery.pipelines.run.slices.errors import SliceError
-from refinery.pipelines.run.slices.names import CUT
+from refinery.pipelines.run.slices.names import CUT, STEP_NAME
 from refinery.transforms.core.job.task_list import TaskList
-from refinery.transforms.read.sources import ReadTask, write_tasks
+from refinery.transforms.read.sources import ReadTask, read_tasks, write_tasks
 
 KIND = "refinery-cut"
 MOST_SLICES = 100_000
+MOST_WAVES = 100_000  # their names have five digits
+MOST_NUMBER = 2**63 - 1
+TASK_FIELDS = {"name": str, "items": int, "sha256": str}  # of `TaskList.plain`
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,10 @@ class Cut:
     steps: tuple[Step, ...]
     waves: tuple[Wave, ...]
 
+    def tasks(self, work: str) -> list[ReadTask]:
+        """All that is read, from the run's work location."""
+        return [task for wave in self.waves for task in read_tasks(wave.task_list(work))]
+
     def waves_of(self, number: int) -> list[Wave]:
         """The waves of a slice."""
         return [wave for wave in self.waves if wave.slice == number]
@@ -77,7 +84,9 @@ def make_cut(
     work: str, fingerprint: str, shares: Sequence[Sequence[Sequence[ReadTask]]], steps: Sequence[Step], first: int = 0
 ) -> Cut:
     """Publish the lists of the waves of each slice in the work location. shares: of each slice its waves. first: number
-    of the first wave."""
+    of the first wave. Raises SliceError for more waves than have names."""
+    if first + sum(map(len, shares)) > MOST_WAVES:
+        raise SliceError(f"--slices: {len(shares)} slices need more than {MOST_WAVES:,} waves; raise run.wave_bytes")
     waves: list[Wave] = []
     for number, share in enumerate(shares):
         for wave in share:
@@ -104,13 +113,45 @@ def read_cut(store: Store) -> Cut | None:
     if store.size(CUT) is None:
         return None
     payload = unseal(store.read(CUT), store.url(CUT))
-    with written_by_a_run(f"{store.url(CUT)}: the cut of a run is"):
-        steps = tuple(Step(str(step["name"]), int(step["tasks"])) for step in payload["steps"])
+    with written_by_a_run(f"{store.url(CUT)}: its fields are"):
+        steps = tuple(Step(**step) for step in payload["steps"])
         waves = tuple(Wave(**wave) for wave in payload["waves"])
-        return Cut(str(payload["fingerprint"]), int(payload["slices"]), steps, waves)
+        cut = Cut(payload["fingerprint"], payload["slices"], steps, waves)
+        wrong = next(_wrong(payload["kind"], cut), "")
+    if wrong:
+        raise FormatError(f"{store.url(CUT)}: {wrong}; no run writes that. Choose another --output")
+    return cut
+
+
+def _wrong(kind: Any, cut: Cut) -> Iterator[str]:
+    """What cannot be in a cut that `publish_cut` wrote: anyone can seal a file."""
+    if kind != KIND:
+        yield f"kind: {kind!r:.80}"
+    if not isinstance(cut.fingerprint, str):
+        yield f"fingerprint: {cut.fingerprint!r:.80}"
+    if not is_whole(cut.slices, 1, MOST_SLICES):
+        yield f"slices: {cut.slices!r:.80}"
+    if not cut.steps:
+        yield "steps: none"
+    for step in cut.steps:
+        if not isinstance(step.name, str) or not STEP_NAME.fullmatch(step.name) or step.tasks not in (1, cut.slices):
+            yield f"a step: {step!r:.80}"
+    before = -1
+    for wave in cut.waves:
+        numbers = is_whole(wave.number, before + 1) and is_whole(wave.slice, 0, cut.slices - 1)
+        if not (numbers and is_whole(wave.bytes, 0) and is_whole(wave.files, 0)):
+            yield f"a wave: {wave!r:.80}"
+        if {key: type(value) for key, value in wave.tasks.items()} != TASK_FIELDS:
+            yield f"tasks of wave {wave.number}"
+        before = wave.number
+
+
+def is_whole(value: Any, least: int, most: int = MOST_NUMBER) -> bool:
+    """Whether a value out of JSON is a whole number in these bounds."""
+    return type(value) is int and least <= value <= most
 
 
 def check_slices(slices: int, option: str) -> None:
-    """Raises SliceError for a number of slices that no run has."""
+    """Raises ValueError for a number of slices that no run has."""
     if not 1 <= slices <= MOST_SLICES:
-        raise SliceError(f"{option}: {slices} slices given, 1 to {MOST_SLICES:,} are allowed")
+        raise ValueError(f"{option}: {slices} slices given, 1 to {MOST_SLICES:,} are allowed")

@@ -10,20 +10,24 @@ step is sealed only where its slices together received exactly what was sent to 
 """
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refinery.loader.errors import written_by_a_run
+from refinery.loader.errors import FormatError, written_by_a_run
 from refinery.loader.format.manifest import SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.store import StorageConflict, Store
+from refinery.pipelines.run.slices.cut import is_whole
 from refinery.pipelines.run.slices.errors import SliceError
-from refinery.pipelines.run.slices.names import FOLDER, RECORD
+from refinery.pipelines.run.slices.names import FOLDER, RECORD, SECTIONS
 from refinery.transforms.core.exchange.place import sum_of
 from refinery.transforms.core.exchange.section_file import Sent
 from refinery.transforms.core.exchange.tally import ExchangeError, Tally, difference
 
 SUFFIX = ".sections"
+RECORDED, SEALED = "refinery-step", "refinery-sealed-step"
+EXCHANGE = re.compile(r"[0-9]{3,}-[0-9A-Za-z-]{1,200}")  # names of exchanges, which become folders
 NAMED = 20  # missing slices that a message names
 
 
@@ -109,7 +113,7 @@ class StepFiles:
     ) -> bool:
         """Publish the record of slices. False where another task was first: then what this one sent is nobody's."""
         payload = {
-            **self._head("refinery-step"),
+            **self._head(RECORDED),
             "slices": list(slices) if len(slices) < self.of else "all",
             "steps": list(steps),
             "file": sections if sent else "",
@@ -133,35 +137,66 @@ class StepFiles:
             names = [f"{self.folder}/slice-{number:05d}.json" for number in range(self.of)]
             counting = names if self.of > 1 and self.store.size(whole) is None else [whole]
             # Another task may have seen one task's record, and this one the slices': the first one counts.
+            records = [self._read_record(each, k) for k, each in enumerate(counting)]
+            payload = self._sealed(records)
+            self._load(payload)  # what cannot be read back is not sealed
             with contextlib.suppress(StorageConflict):
-                self.store.create(name, seal(self._sealed([self._read(each) for each in counting])))
-        return self._load(self._read(name))
+                self.store.create(name, seal(payload))
+        return self._load(self._read(name, SEALED))
 
     def _sealed(self, records: list[dict[str, Any]]) -> dict[str, Any]:
         with written_by_a_run(f"{self.store.url(self.folder)}: records of slices are"):
             sent = _sums(record["sent"] for record in records)
+            to = {(exchange, each["step"]) for r in records for exchange, each in r["sent"].items()}
+            if len(to) > len(sent) or any(r["steps"] != records[0]["steps"] for r in records):
+                raise TypeError("two slices do not agree")
             return {
-                **self._head("refinery-sealed-step"),
+                **self._head(SEALED),
                 "steps": records[0]["steps"],
                 "files": [
                     {"name": r["file"], "tables": {exchange: each["table"] for exchange, each in r["sent"].items()}}
                     for r in records
                     if r["file"]
                 ],
-                "to": {exchange: each["step"] for r in records for exchange, each in sorted(r["sent"].items())},
+                "to": dict(to),
                 "sent": {exchange: tally.fields() for exchange, tally in sent.items()},
                 "received": {e: t.fields() for e, t in _sums(r["received"] for r in records).items()},
             }
 
     def _load(self, payload: Mapping[str, Any]) -> SealedStep:
-        with written_by_a_run(f"{self.store.url(self.folder)}/sealed.json is"):
-            return SealedStep(
-                tuple(bool(whole) for whole in payload["steps"]),
-                tuple(SectionFile(str(file["name"]), dict(file["tables"])) for file in payload["files"]),
+        where = f"{self.store.url(self.folder)}: records of slices are"
+        with written_by_a_run(where):
+            sealed = SealedStep(
+                tuple(payload["steps"]),
+                tuple(SectionFile(file["name"], dict(file["tables"])) for file in payload["files"]),
                 dict(payload["to"]),
                 _sums([payload["sent"]]),
                 _sums([payload["received"]]),
             )
+            wrong = next(self._wrong(sealed), "")
+        if wrong:
+            raise FormatError(f"{where} not as a run writes them: {wrong}. Choose another --output")
+        return sealed
+
+    def _wrong(self, sealed: SealedStep) -> Iterator[str]:
+        """What no run says of a step: anyone can seal a file, and what it names is fetched into local folders."""
+        if not all(isinstance(whole, bool) for whole in sealed.steps) or len(sealed.steps) <= self.number:
+            yield f"steps: {sealed.steps!r:.80}"
+        for exchange, step in sealed.to.items():
+            if not EXCHANGE.fullmatch(exchange) or not is_whole(step, self.number + 1, len(sealed.steps) - 1):
+                yield f"to: {exchange!r:.80}, {step!r:.80}"
+        for file in sealed.files:
+            name = file.name
+            if not (SECTIONS.fullmatch(name) and name.startswith(f"{self.folder}/")) or not {*file.tables} <= {
+                *sealed.to
+            }:
+                yield f"a file: {name!r:.200}"
+            if not all(is_whole(table, 0) for table in file.tables.values()):
+                yield f"the tables of {name}"
+        if len({file.name for file in sealed.files}) < len(sealed.files):
+            yield "a file twice"
+        if {*sealed.sent} != {*sealed.to}:
+            yield "sent"
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {
@@ -172,13 +207,18 @@ class StepFiles:
             "of": self.of,
         }
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read_record(self, name: str, number: int) -> dict[str, Any]:
+        """The record of one slice, or of all. A copy of another slice's would count that one twice."""
+        payload = self._read(name, RECORDED)
+        whole = name == self.record_name(tuple(range(self.of)))
+        if payload.get("slices") != ("all" if whole else [number]):
+            raise SliceError(f"{self.store.url(name)} is of another slice and does not belong here; remove it")
+        return payload
+
+    def _read(self, name: str, kind: str) -> dict[str, Any]:
         payload: dict[str, Any] = unseal(self.store.read(name), self.store.url(name))
-        if (payload.get("fingerprint"), payload.get("step"), payload.get("of")) != (
-            self.fingerprint,
-            self.name,
-            self.of,
-        ):
+        wanted = self._head(kind)
+        if any(payload.get(key) != wanted[key] for key in ("kind", "fingerprint", "step", "of")):
             raise SliceError(f"{self.store.url(name)} is of another run and does not belong here; remove it")
         return payload
 
@@ -194,7 +234,10 @@ def _sums(records: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, Tally
     found: dict[str, list[tuple[int, int, int]]] = {}
     for record in records:
         for exchange, fields in record.items():
-            found.setdefault(exchange, []).append((fields["elements"], fields["bytes"], fields["digest"]))
+            row = fields["elements"], fields["bytes"], fields["digest"]
+            if not all(type(field) is int and 0 <= field < 1 << 64 for field in row):
+                raise TypeError(f"{exchange!r:.80}: counts are {row!r:.200}")
+            found.setdefault(exchange, []).append(row)
     return {exchange: sum_of(each) for exchange, each in sorted(found.items())}
 
 

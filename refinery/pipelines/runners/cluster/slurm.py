@@ -11,6 +11,7 @@ from refinery.pipelines.runners.cluster.sbatch import JOBS
 ASK_SECONDS = 10.0
 SUBMIT_SECONDS = 600.0
 JOB_ID = re.compile(r"[0-9]{1,12}")
+SUBMITTED = re.compile(r"[a-z0-9-]+ [0-9]{1,12}")  # what submit.sh says of each job before one fails
 MAX_ARRAY = re.compile(r"^MaxArraySize\s*=\s*([0-9]+)", re.MULTILINE)
 GONE = "Invalid job id specified"
 DEFAULT_MAX_ARRAY = 1001  # Slurm's own
@@ -31,7 +32,8 @@ def call(*words: str, seconds: float = ASK_SECONDS) -> str:
     except subprocess.TimeoutExpired:
         raise SlurmTrouble(f"{words[0]} did not answer in {seconds:.0f} s") from None
     if done.returncode:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        said_by_all = (line.strip() for line in done.stderr.splitlines())
+        lines = [line for line in said_by_all if line and not SUBMITTED.fullmatch(line)]
         said = lines[0].removeprefix(f"{words[0]}: ") if lines else f"exit code {done.returncode}"  # more is of causes
         raise SlurmTrouble(f"{words[0]}: {said:.300}")
     return done.stdout

@@ -12,7 +12,6 @@ from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.run.cluster.begin import Words, check_arguments
 from refinery.pipelines.run.cluster.pods import make_objects
 from refinery.pipelines.run.cluster.progress import ProgressReader
-from refinery.pipelines.run.slices.errors import SliceError
 from refinery.pipelines.runners.cluster.kubernetes import Place
 from tests.pipelines.run.cluster.cut_runs import CutRun
 from tests.pipelines.small_runs import make_small_inputs
@@ -63,7 +62,7 @@ def test_what_jobs_cannot_have_is_refused(words: list[str], named: str) -> None:
 
 @pytest.mark.parametrize("tasks", ["0", "100001"])
 def test_the_number_of_slices_is_bounded(tasks: str) -> None:
-    with pytest.raises(SliceError, match="--tasks"):
+    with pytest.raises(ValueError, match="--tasks"):
         check("--tasks", tasks)
 
 

@@ -128,8 +128,12 @@ def test_text_names_what_is_missing_only_where_nobody_is_at_it(run: CutRun) -> N
     assert lines[0] == f"{run.prefix}: step clean (1 of 6), 3 slices"
     assert lines[2].split() == ["clean", "3", "1", "0", "0", "200", "80.0"]
     assert lines[3].split() == ["clean-end", "…", "publish", "9", "0", "0", "0"]
-    assert lines[-2:] == ["missing: clean 1-2", f"next: refinery cluster resume {run.prefix}"]
-    assert text(run, Asked({}, logs="/x/logs"))[-2] == "logs: /x/logs"
+    assert lines[-2] == "missing: clean 1-2" and "resume" not in lines[-1]  # nothing was submitted
+    assert text(run, Asked({}, logs="/x/logs"))[-3:] == [
+        "missing: clean 1-2",
+        "logs: /x/logs",
+        f"next: refinery cluster resume {run.prefix}",
+    ]
     waiting = text(run, Asked({"clean": {"PENDING": 2}}))
     assert "queue: 2 pending" in waiting and waiting[-1].startswith("next: wait")
     assert text(run, Asked({}, "squeue did not answer in 10 s"))[-1] == (

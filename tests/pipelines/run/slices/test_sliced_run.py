@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from refinery.loader.format.manifest import seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.recipe import Recipe
@@ -116,9 +117,9 @@ def test_slices_that_are_done_are_success_and_those_that_are_missing_are_named(
     slices.cut()
     with pytest.raises(RefineError, match=r"was cut into 3 slices, 4 given"):
         slices.do("clean", 0, of=4)
-    with pytest.raises(RefineError, match=r"--slice: 3/3 given, 0/3 to 2/3"):
+    with pytest.raises(ValueError, match=r"--slice: 3/3 given, 0/3 to 2/3"):
         slices.do("clean", 3)
-    with pytest.raises(RefineError, match=r"one of clean, dedup, shards-0, shards-1 is allowed"):
+    with pytest.raises(ValueError, match=r"one of clean, dedup, shards-0, shards-1 is allowed"):
         slices.do("klean", 0)
     assert slices.do("clean", 0) == "clean, slice 0 of 3: done"
     # There are two files, so one slice has none.
@@ -220,6 +221,17 @@ class TestInputs:
         assert InputChanged.__name__ in f"{caught.value!r} {caught.value}" or isinstance(caught.value, InputChanged)
 
 
+def test_a_cut_that_lost_a_file_publishes_nothing(inputs: Path, tmp_path: Path) -> None:
+    """Resealed without a wave, or a wave before the cut whose report is gone."""
+    slices = Slices(recipe_of(inputs, "run.wave_files=1"), tmp_path / "out", 2)
+    slices.cut()
+    path = tmp_path / "out" / "work" / "clean" / "cut.json"
+    cut = unseal(path.read_bytes(), "cut")
+    path.write_bytes(seal({**cut, "waves": cut["waves"][1:]}))
+    with pytest.raises(SliceError, match=r"jsonl: no wave of the cut has read all of it, so nothing was published"):
+        slices.finish()
+
+
 class TestFaults:
     """Slices that die, come twice, or whose files are damaged."""
 
@@ -279,8 +291,6 @@ class TestFaults:
         begun.do_all([*(("shards-0", k) for k in range(3)), *(("shards-1", k) for k in range(3))])
         store = open_store(f"{begun.prefix}/work")
         names = [name for name in store.list("exchange/shards-1") if name.endswith(".json")]
-        from refinery.loader.format.manifest import seal, unseal
-
         name = next(name for name in names if unseal(store.read(name), name)["received"])
         record = unseal(store.read(name), name)
         next(iter(record["received"].values()))["elements"] -= 1
