@@ -76,8 +76,10 @@ class Command:
     def __call__(
         self, args: Namespace, flags: Sequence[str], of_service: ServiceOptions = no_service_options
     ) -> ExitCode:
-        """Check the flags that are not its own, and run. of_service: options of the engine's job service. Raises ValueError for one that nobody knows, and whatever
-        `run` raises."""
+        """Check the flags that are not its own, and run. of_service: options of the engine's job service.
+
+        Raises ValueError for a flag that nobody knows, and whatever `run` raises.
+        """
         if self.run is None:
             raise ValueError(f"{self.name}: a group of commands; `refinery {self.name} --help` lists them")
         for_beam = self.beam_flags(args) if callable(self.beam_flags) else self.beam_flags
