@@ -16,7 +16,6 @@ from weakref import WeakKeyDictionary
 
 import apache_beam as beam
 from apache_beam.coders import observable
-from apache_beam.options.pipeline_options import StandardOptions
 from apache_beam.transforms.window import GlobalWindows
 
 from refinery.transforms.core.exchange.on_disk import disk_of, settled_exchanges, through_files
@@ -253,7 +252,6 @@ def _expand(step: Exchange | Deal, inputs: tuple[beam.PCollection, ...]) -> beam
         return through_sections(disk, name, inputs, by, _crossing(step, disk, inputs))
     if disk is not None:
         return through_files(disk, name, inputs, each, by, guarded)
-    guarded = guarded or (splits_groups(pipeline) and not each)
     elements = inputs[0] if len(inputs) == 1 else inputs | "together" >> beam.Flatten()
     if by is not None:
         elements = elements | "key" >> beam.Map(_with_key, by=by).with_output_types(tuple[int, bytes])
@@ -272,12 +270,6 @@ def _expand(step: Exchange | Deal, inputs: tuple[beam.PCollection, ...]) -> beam
     add_side_output(pipeline, arrived[SIDE_OUTPUT])
     _balances.setdefault(pipeline, []).extend([sent[SIDE_OUTPUT], arrived[SIDE_OUTPUT]])
     return arrived[MAIN]
-
-
-def splits_groups(pipeline: beam.Pipeline) -> bool:
-    """Whether the engine was seen to hand out a group in two pieces: Prism of Beam 2.77, now and then. Every exchange
-    is guarded there, so such a run fails instead of keeping copies."""
-    return str(pipeline._options.view_as(StandardOptions).runner or "") == "PrismRunner"
 
 
 def _crossing(step: Exchange, disk: SlicedExchanges, inputs: tuple[beam.PCollection, ...]) -> Crossing:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
+from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +165,8 @@ def log_probabilities(text: str) -> Vector:
 
 
 class Letters:
-    """Counts of letters and of pairs by language, made probabilities."""
+    """Counts of letters and of pairs by language, made probabilities. Threads share it: workers of many engines are
+    threads of a process, and what is held for pairs is theirs together."""
 
     def __init__(self, counts: NDArray[np.uint16]) -> None:
         """counts: rows of language, letter, next letter (0: of the letter alone) and how often."""
@@ -207,9 +209,14 @@ class Letters:
         self._of_bytes: dict[str, NDArray[np.int32]] = {}
         self._held: dict[tuple[str, str], int] = {}
         self._logarithms = np.zeros((_HELD, len(LANGUAGES)), np.int16)
+        self._lock = RLock()  # around what is held: another thread may fill a row that this one has just taken
 
     def rows(self, pairs: list[tuple[str, str]]) -> Vector:
         """A row of logarithms for each pair. The last _HELD that were asked for are held."""
+        with self._lock:
+            return self._rows(pairs)
+
+    def _rows(self, pairs: list[tuple[str, str]]) -> Vector:
         held = self._held
         pairs = [pair if pair[1] < "\u2e80" else self._common(pair) for pair in pairs]
         if len(held) + len(pairs) > _HELD:
@@ -234,6 +241,10 @@ class Letters:
 
     def byte_rows(self, name: str, signs: str, pairs: NDArray[np.int64]) -> Vector:
         """`rows` of pairs of bytes (the first times 256 and the second), which are `signs` by an encoding's name."""
+        with self._lock:
+            return self._byte_rows(name, signs, pairs)
+
+    def _byte_rows(self, name: str, signs: str, pairs: NDArray[np.int64]) -> Vector:
         known = self._of_bytes.get(name)
         found = None if known is None else known[pairs]
         if known is None or found is None or found.min(initial=0) < 0:
@@ -246,7 +257,7 @@ class Letters:
             known[missing] = [self._held[self._common(pair)] for pair in letters]
             found = known[pairs]
             if found.min(initial=0) < 0:  # all that was held has gone for these
-                return self.byte_rows(name, signs, pairs)
+                return self._byte_rows(name, signs, pairs)
             if len(missing) == len(pairs):
                 return rows
         return self._logarithms[found].astype(np.int32)
