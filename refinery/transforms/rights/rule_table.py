@@ -21,6 +21,7 @@ alone (`check_table`, and the digest of the file). Two hosts share a key with od
 looked up among 10^8 one in about 200 such tables.
 """
 
+import contextlib
 import hashlib
 import json
 from collections import OrderedDict
@@ -227,9 +228,10 @@ class BoundedCache(Generic[T]):
 
     def get(self, key: int, make: Callable[[], tuple[T, int]]) -> T:
         """The result for `key`, and the weight that `make` gives it."""
-        if key in self.found:
-            self.found.move_to_end(key)
-            return self.found[key][0]
+        if (known := self.found.get(key)) is not None:
+            with contextlib.suppress(KeyError):  # another thread has just removed it
+                self.found.move_to_end(key)
+            return known[0]
         result, weight = self.found[key] = make()
         self.held += weight
         while self.held > self.most and len(self.found) > 1:
