@@ -14,7 +14,6 @@ from refinery.transforms.core.wording import many
 if TYPE_CHECKING:
     from refinery.pipelines.run.sliced_run import SlicedRun
 
-PUBLISH = "publish"  # the end of a run by slices: only once every slice is done
 EXAMPLES = """examples:
   refinery refine recipes/demo.yaml --output out/demo/corpus
   refinery refine recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web --set near_dup.threshold=0.8
@@ -98,7 +97,9 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 def task_of(args: Namespace) -> tuple[int, int] | None:
     """The slice that is asked for, and of how many; None without --slice. Raises ValueError for options that do not go
     together."""
-    if args.slices is not None and (args.slice or args.until != "cut"):
+    from refinery.pipelines.run.slices.names import CUT_STEP, PUBLISH
+
+    if args.slices is not None and (args.slice or args.until != CUT_STEP):
         raise ValueError("--slices: cuts the inputs and goes only with --until cut; --slice K/N does a slice of a step")
     if (args.slices is not None or args.slice is not None) and (given := ending_options(args)):
         which = "--slices" if args.slice is None else "--slice"

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
@@ -35,17 +36,9 @@ def clean_work(
     for report in reports:
         for counter in report["counters"]:
             counted[f"{counter['stage']} {counter['outcome']}"] += counter["documents"]
-    return Work(
-        phase=PHASES[0],
-        phases=PHASES,
-        wave=number + 1,
-        waves=number + len(waves),
-        steps=[Step("bytes", size)],
-        bytes=size,
+    return replace(
+        wave_work(recipe, waves[0], number, number + len(waves), after),
         bytes_before=max(0, task_bytes(tasks) - size - after),
-        bytes_after=after,
-        files=len(waves[0]),
-        stages=stage_names(recipe, PHASES[0]),
         counted=counted,
     )
 

@@ -17,7 +17,7 @@ from refinery.pipelines.run.phases import merge_reports, read_waves, remove_orph
 from refinery.pipelines.run.poison_files import leave_out_poison, remembering_deaths
 from refinery.pipelines.run.slices.cut import Cut, Wave
 from refinery.pipelines.run.slices.errors import SliceError
-from refinery.pipelines.run.slices.names import CUT
+from refinery.pipelines.run.slices.names import CLEAN, CUT, wave_name
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.transforms.core.job.report import Check
 from refinery.transforms.core.job.task_list import TaskList
@@ -27,13 +27,6 @@ from refinery.transforms.statistics.dropped import KIND as DROPPED
 from refinery.transforms.statistics.dropped import merge_dropped
 from refinery.transforms.statistics.measure import KIND as STATISTICS
 from refinery.transforms.statistics.measure import merge_statistics
-
-PHASE = "clean"
-
-
-def wave_name(number: int) -> str:
-    """The report of a wave."""
-    return f"{PHASE}/wave-{number:05d}.json"
 
 
 @dataclass
@@ -74,7 +67,7 @@ class CleanPhase:
     def _left(self, waves: Sequence[Wave]) -> list[Wave]:
         """Those of these waves whose report is not there. A listing may be old, so they are asked for by name."""
         store = self.jobs.store
-        listed = set(store.list(PHASE))
+        listed = set(store.list(CLEAN))
         return [w for w in waves if (name := wave_name(w.number)) not in listed and store.size(name) is None]
 
     def finish(self) -> dict[str, Any]:
@@ -109,15 +102,15 @@ class CleanPhase:
                 )
 
     def _reports(self) -> list[dict[str, Any]]:
-        reports = read_waves(self.jobs.store, PHASE)
+        reports = read_waves(self.jobs.store, CLEAN)
         for report in reports:
-            self.jobs.check_report(PHASE, wave_name(report["number"]), report)
+            self.jobs.check_report(CLEAN, wave_name(report["number"]), report)
         if self.cut is not None:
             known = {report["number"] for report in reports}
             for wave in self.cut.waves:
                 if wave.number not in known:  # of an old listing
                     name = wave_name(wave.number)
-                    reports.append({**self.jobs.read_report(PHASE, name), "number": wave.number})
+                    reports.append({**self.jobs.read_report(CLEAN, name), "number": wave.number})
         return reports
 
     def _run_waves(self) -> None:
@@ -134,7 +127,7 @@ class CleanPhase:
             label = f"{work.title}, wave {work.wave} of {work.waves}"
             build = partial(self._build, waves[0], len(waves) - 1, wave_name(number))
             with remembering_deaths(store):
-                report = self.jobs.run(PHASE, wave_name(number), label, build, number, work)
+                report = self.jobs.run(CLEAN, wave_name(number), label, build, number, work)
             reports.append({**report, "number": number})
             self.jobs.check_budget({"counters": [counter for report in reports for counter in report["counters"]]})
             # As the report tells it: the job may be one that an earlier command launched and cut otherwise.
@@ -151,10 +144,10 @@ class CleanPhase:
             label = f"{work.title}, wave {work.wave} of {work.waves}"
             name = wave_name(wave.number)
             with remembering_deaths(store):
-                report = self.jobs.run(PHASE, name, label, partial(self._build, tasks, 0, name), wave.number, work)
+                report = self.jobs.run(CLEAN, name, label, partial(self._build, tasks, 0, name), wave.number, work)
             self.jobs.check_budget(report)
 
     def _build(self, wave: Sequence[ReadTask], waves_left: int, name: str, pipeline: beam.Pipeline) -> None:
         tasks = write_tasks(self.jobs.work, wave)
-        facts = {**self.jobs.facts(PHASE), "tasks": tasks.plain(), "waves_left": waves_left}
+        facts = {**self.jobs.facts(CLEAN), "tasks": tasks.plain(), "waves_left": waves_left}
         graphs.clean(pipeline, self.recipe, tasks, self.jobs.work, name, facts, self.check, self.digests)

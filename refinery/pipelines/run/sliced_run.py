@@ -14,16 +14,14 @@ from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.run.slices.cut import Cut, Step, check_slices, deal_tasks, make_cut, publish_cut, read_cut
 from refinery.pipelines.run.slices.errors import SliceError
 from refinery.pipelines.run.slices.failures import noting_failure
-from refinery.pipelines.run.slices.known_steps import DEDUP, END, READ, SHARDS, known_steps
-from refinery.pipelines.run.slices.names import CUT
+from refinery.pipelines.run.slices.known_steps import DEDUP, SHARDS, known_steps
+from refinery.pipelines.run.slices.names import CLEAN, CLEAN_END, CUT, CUT_STEP
 from refinery.pipelines.run.slices.sliced_job import StepDone, Task
 from refinery.pipelines.run.slices.step_files import StepFiles, not_done
 from refinery.pipelines.run.wall_clock import STARTED, note_time
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.transforms.read.registry import find_reader
 from refinery.transforms.read.sources import ReadTask
-
-FIRST = "cut"
 
 
 @dataclass
@@ -42,13 +40,13 @@ class SlicedRun(Refinement):
             return None
         note_time(self.work_store, STARTED)
         if self.cut is None:
-            reports = read_waves(self.work_store, "clean")
+            reports = read_waves(self.work_store, CLEAN)
             tasks = [_as_sealed(task) for task in unread_tasks(self.work, self.tasks, reports)]
             first = max((report["number"] for report in reports), default=-1) + 1
             steps = known_steps(self.recipe, self.inputs, self.tokenizer, slices)
             limits = wave_limits(self.recipe.run, 0)
             shares = [cut_waves(share, *limits) for share in deal_tasks(tasks, slices)]
-            cut = make_cut(self.work, self.fingerprints["clean"], shares, steps, first)
+            cut = make_cut(self.work, self.fingerprints[CLEAN], shares, steps, first)
             with contextlib.suppress(StorageConflict):  # another command was faster
                 publish_cut(self.work_store, cut)
         return self._cut_of(slices)
@@ -69,10 +67,10 @@ class SlicedRun(Refinement):
         phase, _, number = step.name.partition("-")
         if read_phase(self.work, phase, self.fingerprints[phase]) is not None:
             return []
-        if step.name == READ:
+        if step.name == CLEAN:
             return sorted({wave.slice for wave in self._clean_phase().missing()})
-        if step.name in (END, DEDUP) or self.work_store.size(f"{phase}/report.json") is not None:
-            return [0] if step.name in (END, DEDUP) else []
+        if step.name in (CLEAN_END, DEDUP) or self.work_store.size(f"{phase}/report.json") is not None:
+            return [0] if step.name in (CLEAN_END, DEDUP) else []
         return StepFiles(self.work_store, phase, int(number), self.fingerprints[phase], of).missing()[: step.tasks]
 
     def run_task(self, task: Task, of: int) -> str:
@@ -97,11 +95,10 @@ class SlicedRun(Refinement):
     def _run_task(self, task: Task, of: int) -> str:
         """Raises StepDone."""
         self.prepare()
-        is_complete = self.cut is not None and self._claim()
-        if is_complete:
+        if self.cut is not None and self._claim():
             return f"{self.prefix} is complete already; nothing to do"
         cut = self._cut_of(of)
-        if task.step not in (READ, END, DEDUP) and not any(map(task.is_step_of, (DEDUP, SHARDS))):
+        if task.step not in (CLEAN, CLEAN_END, DEDUP) and not any(map(task.is_step_of, (DEDUP, SHARDS))):
             known = [step.name for step in cut.steps]
             raise ValueError(f"--until: {task.step!r:.80} given, one of {', '.join(known)} is allowed")
         with at_work(self.work_store, True, self.say, task.step, task.slice):
@@ -110,13 +107,13 @@ class SlicedRun(Refinement):
     def _do(self, task: Task) -> str:
         """Raises StepDone."""
         phase = self._clean_phase()
-        if task.step == READ:
+        if task.step == CLEAN:
             phase.run_slice(task.slice)
             raise task.done(self.jobs.slices)
-        if task.slice and task.step in (END, DEDUP):
+        if task.slice and task.step in (CLEAN_END, DEDUP):
             raise task.nothing_left(self.jobs.slices)
-        clean = self._end(phase) if task.step in (END, DEDUP) else self._earlier(READ)
-        if task.step == END:
+        clean = self._end(phase) if task.step in (CLEAN_END, DEDUP) else self._earlier(CLEAN)
+        if task.step == CLEAN_END:
             raise task.done(self.jobs.slices)
         if not task.is_step_of(SHARDS):
             self._check_sources(clean, self._phase(DEDUP, lambda: self._dedup(clean)))
@@ -127,10 +124,10 @@ class SlicedRun(Refinement):
 
     def _end(self, phase: CleanPhase) -> Phase:
         """Phase 1, which is complete once the reports of all slices are added up; and phase 2 where it is nothing."""
-        if read_phase(self.work, "clean", self.fingerprints["clean"]) is None and (missing := phase.missing()):
+        if read_phase(self.work, CLEAN, self.fingerprints[CLEAN]) is None and (missing := phase.missing()):
             slices = sorted({wave.slice for wave in missing})
-            raise RefineError(f"{READ}: {not_done(slices, self.jobs.slices)}")
-        clean = self._phase("clean", phase.finish)
+            raise RefineError(f"{CLEAN}: {not_done(slices, self.jobs.slices)}")
+        clean = self._phase(CLEAN, phase.finish)
         self._check_sources(clean)
         if not self.recipe.removes_copies():
             self._phase(DEDUP, lambda: self._dedup(clean))
@@ -147,7 +144,7 @@ class SlicedRun(Refinement):
         if self.cut is None:
             raise RefineError(
                 f"{self.work_store.url(CUT)} is not there: the inputs are not cut into slices yet; run the same "
-                f"command once with --slices {slices} --until {FIRST}"
+                f"command once with --slices {slices} --until {CUT_STEP}"
             )
         self._check_cut(self.cut)
         if self.cut.slices != slices:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from refinery.pipelines.run.cluster.progress import ProgressReader
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.slices.cut import check_slices
+from refinery.pipelines.run.slices.names import CUT_STEP
 from refinery.pipelines.runners.cluster.words import absolute, check_no_secrets, one_line
 from refinery.pipelines.shell.typed import typed
 
@@ -54,7 +55,7 @@ def check_arguments(args: Namespace, arguments: Arguments) -> Words:
 def begin(args: Namespace, words: Words) -> ProgressReader:
     """Seal the cut, by the command that seals it, where it is not sealed. Raises RefineError where that fails; it has
     said why."""
-    command = [sys.executable, "-m", "refinery", "refine", *words.all, "--slices", str(args.tasks), "--until", "cut"]
+    command = [sys.executable, "-m", "refinery", "refine", *words.all, "--slices", str(args.tasks), "--until", CUT_STEP]
     # What it says is about the run; the answer of this command is on standard output.
     code = subprocess.run(command, check=False, stdout=STDERR).returncode  # noqa: S603 - ours, no shell
     if code == 2:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from refinery.loader.storage.store import Store
-from refinery.pipelines.run.cluster.progress import PUBLISH, Progress, ProgressReader
+from refinery.pipelines.run.cluster.progress import Progress, ProgressReader
 from refinery.pipelines.run.cluster.submission import (
     Submitted,
     all_jobs,
@@ -20,6 +20,7 @@ from refinery.pipelines.run.cluster.submission import (
 )
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.slices.cut import Cut, read_cut
+from refinery.pipelines.run.slices.names import PUBLISH
 from refinery.pipelines.runners.cluster.arrays import Array, arrays, ranges
 from refinery.pipelines.runners.cluster.sbatch import StepScript, Submission, options, write_scripts
 from refinery.pipelines.runners.cluster.slurm import (

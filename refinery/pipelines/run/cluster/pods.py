@@ -8,8 +8,9 @@ from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.quantities.disk import SCRATCH_PER_TEXT
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.cluster.begin import Words
-from refinery.pipelines.run.cluster.progress import PUBLISH, ProgressReader
+from refinery.pipelines.run.cluster.progress import ProgressReader
 from refinery.pipelines.run.slices.cut import read_cut
+from refinery.pipelines.run.slices.names import PUBLISH
 from refinery.pipelines.runners.cluster.kubernetes import Objects, Place, StepJob
 from refinery.pipelines.runners.cluster.task_resources import task_resources
 from refinery.pipelines.runners.dataflow.flag_checks import named_files

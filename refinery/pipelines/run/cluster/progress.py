@@ -15,10 +15,9 @@ from refinery.pipelines.run.at_work import FOLDER as AT_WORK
 from refinery.pipelines.run.at_work import Lease, is_moment, others_at_work
 from refinery.pipelines.run.cluster.submission import last_submission
 from refinery.pipelines.run.slices.cut import Cut, read_cut
-from refinery.pipelines.run.slices.names import FAILED
+from refinery.pipelines.run.slices.names import CLEAN, FAILED, PUBLISH, wave_name
+from refinery.pipelines.run.slices.names import FOLDER as EXCHANGE
 
-CLEAN = "clean"
-PUBLISH = "publish"  # the last step, of one command
 READ = "read"  # the stage whose counters say what came in
 SLICE = re.compile(r"slice-([0-9]{5})\.json")
 READERS = 16  # reads of small files at once
@@ -152,7 +151,7 @@ class ProgressReader:
         return frozenset(range(cut.slices)) - left
 
     def _slices_done(self, step: str, all_: frozenset[int]) -> frozenset[int]:
-        folder = f"exchange/{step}"
+        folder = f"{EXCHANGE}/{step}"
         if any(self.work_store.size(f"{folder}/{name}.json") is not None for name in ("all", "sealed")):
             return all_
         names = (name.removeprefix(f"{folder}/") for name in self.work_store.list(folder))
@@ -194,11 +193,6 @@ class ProgressReader:
     def _workers(self) -> int:
         submitted = last_submission(self.work_store)
         return submitted.workers if submitted else 1
-
-
-def wave_name(number: int) -> str:
-    """The report of a wave, in the work location."""
-    return f"{CLEAN}/wave-{number:05d}.json"
 
 
 def read_failures(store: Store) -> dict[tuple[str, int], Failure]:

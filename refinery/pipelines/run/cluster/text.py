@@ -9,7 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from refinery.pipelines.progress.words import duration
-from refinery.pipelines.run.cluster.progress import PUBLISH, Failure, Progress, StepState
+from refinery.pipelines.run.cluster.progress import Failure, Progress, StepState
+from refinery.pipelines.run.slices.names import PUBLISH
 from refinery.pipelines.runners.cluster.arrays import ranges
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.core.wording import many

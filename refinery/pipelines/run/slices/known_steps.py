@@ -10,6 +10,7 @@ from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.slices.cut import Step
+from refinery.pipelines.run.slices.names import CLEAN, CLEAN_END
 from refinery.pipelines.run.slices.sliced_job import steps_of
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.names import PHASES
@@ -22,7 +23,7 @@ from refinery.transforms.write.shards import ShardsJob, provenance_columns
 BYTES_PER_DOCUMENT = (
     2_000  # of inputs, compressed: with fewer bytes a document, deduplication has more steps than these
 )
-READ, END, DEDUP, SHARDS = "clean", "clean-end", *PHASES[1:]  # names of steps, or what they begin with
+DEDUP, SHARDS = PHASES[1:]  # names of steps, or what they begin with
 NOTHING = TaskList("", "none", 0, "")
 
 
@@ -31,14 +32,14 @@ def known_steps(
 ) -> list[Step]:
     """The steps that come before the command which ends a run, in order. inputs: as described."""
     documents = sum(int(entry["size"]) for entry in inputs) // BYTES_PER_DOCUMENT
-    found = [Step(READ, slices)]
+    found = [Step(CLEAN, slices)]
     if not recipe.removes_copies():
-        found.append(Step(END, 1))
+        found.append(Step(CLEAN_END, 1))
     elif documents < recipe.run.spread_documents:
         found.append(Step(DEDUP, 1))
     else:
         # The last of them does what is left, also where there are more documents, and so more steps, than estimated.
-        found += [Step(END, 1), *_steps(DEDUP, dedup_steps(recipe, documents), slices), Step(DEDUP, 1)]
+        found += [Step(CLEAN_END, 1), *_steps(DEDUP, dedup_steps(recipe, documents), slices), Step(DEDUP, 1)]
     return [*found, *_steps(SHARDS, shards_steps(recipe, tokenizer), slices)]
 
 
