@@ -191,7 +191,7 @@ def make_inputs(folder: Path) -> None:
     sources.mkdir(parents=True)
     (sources / "gauge.py").write_text("def read_gauge(path):\n    return float(open(path).read())\n")
     for script, *more in (["demo_crawl.py", "--pages", str(PAGES)], ["demo_code.py", "--tree", f"{folder}/tree"]):
-        command = [sys.executable, ROOT / "recipes" / script, folder, *more]
+        command = [sys.executable, str(ROOT / "recipes" / script), str(folder), *more]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     good = (folder / "good.jsonl").read_text(encoding="utf-8").splitlines()
     train_tokenizer([json.loads(line)["text"] for line in good], folder / "tokenizer.json")
