@@ -80,5 +80,5 @@ class Cues:
         return tuple(sorted({number for lane, bit, number in self._last if lanes[lane] >> bit & 1}))
 
     def find(self, data: bytes) -> tuple[int, ...]:
-        """The numbers of the cues that are in `data`, ascending. Cost: about half a nanosecond a byte."""
+        """The numbers of the cues that are in `data`, ascending. Cost: about a nanosecond a byte."""
         return self._named(kernel.find(data, self._table))

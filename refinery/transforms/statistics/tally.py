@@ -15,7 +15,7 @@ import orjson
 from refinery.transforms.core.document import Document, Scalar, text_bytes
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Note
-from refinery.transforms.native import sizes
+from refinery.transforms.native import cues
 from refinery.transforms.statistics.artefacts import find_artefacts, window
 from refinery.transforms.statistics.bins import Bins, merge_bins, read_bins
 from refinery.transforms.statistics.hosts import HostCounts, read_hosts
@@ -80,7 +80,7 @@ class Passing(NamedTuple):
 def passing_text(doc: Document, find: bool) -> Passing:
     """A document with its text. find: look for artefacts."""
     text, size = doc.text, text_bytes(doc.text)
-    numbers = {BYTES.name: size, CHARACTERS.name: len(text), LINES.name: sizes.lines(text)}
+    numbers = {BYTES.name: size, CHARACTERS.name: len(text), LINES.name: cues.count_lines(text)}
     artefacts = find_artefacts(window(text)) if find else ()
     return Passing(doc.source, doc.url, doc.origin, doc.meta, size, 0, numbers, artefacts)
 

@@ -39,5 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Py_XDECREF(answer(PyObject_CallMethod(kernel, "repeats_line", "Oii", text, size ? data[0] % 4 + 1 : 1, 3)));
     Py_XDECREF(answer(PyObject_CallMethod(kernel, "lines_end_in", "OSi", text, text, 2)));
     Py_DECREF(text);
+    text = answer(text_of(data, size));
+    found = text ? PyObject_CallMethod(kernel, "count_lines", "O", text) : NULL;
+    require(!text || (found && PyLong_AsSsize_t(found) <= (Py_ssize_t)size + 1), "no more lines than bytes");
+    Py_XDECREF(found);
+    Py_XDECREF(text);
     return 0;
 }

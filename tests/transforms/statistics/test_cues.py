@@ -51,3 +51,16 @@ def test_lines_as_they_are_split(data: bytes, times: int) -> None:
     assert kernel.repeats_line(data, 20, times) == any(long.count(line) >= times for line in long)
     ends = "".join("x" if line.rstrip(b" \t").endswith((b";", b"}")) else "-" for line in lines)
     assert kernel.lines_end_in(data, b";}", times) == ("x" * times in ends)
+
+
+@given(st.text() | st.lists(st.sampled_from(("\n", "\r", "ÿ", "漢", "\ud800", "\U0001f600", "\n" * 150))).map("".join))
+def test_lines_are_counted_whatever_characters_take(text: str) -> None:
+    assert kernel.count_lines(text) == text.count("\n") + 1
+
+
+@pytest.mark.parametrize("character", ["a", "漢", "\U0001f600"])
+def test_many_lines_overflow_no_counter(character: str) -> None:
+    for lines in (127, 128, 129, 4096, 65_536, 200_000):
+        assert kernel.count_lines(character + "\n" * lines) == lines + 1
+    with pytest.raises(TypeError, match="text: bytes given, a str is needed"):
+        kernel.count_lines(b"")  # type: ignore[arg-type]  # what is refused
