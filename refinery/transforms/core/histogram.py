@@ -28,7 +28,7 @@ def bin_of(value: float) -> int:
 
 
 def count_bins(values: Sequence[float]) -> dict[int, int]:
-    """Bin -> how many of the values are in it, as `bin_of` has it. No value: {}."""
+    """Bin -> how many of the values `bin_of` puts in it. {} for no values."""
     if len(values) < FEW:
         return Counter(map(bin_of, values))
     import numpy as np  # here, since commands that only show bins have no need for it

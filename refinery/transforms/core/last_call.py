@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class LastCall(Generic[T]):
-    """`function`, which answers anew only for other arguments than the last. Memory: these arguments and the answer.
+    """`function`, called only if the arguments differ from those of the last call. Memory: these arguments and the answer.
 
     The answer must not be changed by whoever gets it. Threads may share it.
     """

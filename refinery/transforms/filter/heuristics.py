@@ -95,7 +95,7 @@ def _without_citations(
     text: str, found: Features, max_word_chars: int, limits: tuple[int, int, int, int, int]
 ) -> tuple[str, Features]:
     """`text` without citations, and what is counted of its lines then. found: the counts of `text`."""
-    if _CITATION.search(text) is None:
+    if "[" not in text or _CITATION.search(text) is None:
         return text, found
     left = _cut_citations(text, max_word_chars)
     _, short, words, chars, flags = limits

@@ -35,7 +35,7 @@ MOST_VALUES = 64  # of a document
 MOST_NAMES = 64  # of a stage, numbers that are counted: those with the least hashes
 EXACT = 1 << 53  # up to here every whole number is a float, too
 DIGITS = 6  # behind the point: values that are found by halving are no closer
-MAX_MEASURED = 1 << 18  # characters of a text whose rules are measured, at 35 calls each
+MAX_MEASURED = 1 << 18  # characters of a text whose rules are measured, at 20 to 35 questions each
 
 Reason = tuple[str, str]  # stage, reason
 Value = tuple[str, Scalar, float | None]  # name, what was measured, threshold

@@ -34,7 +34,7 @@ class _MeasureTexts(beam.DoFn):
     def process(self, doc: Document) -> Iterable[Any]:
         self.docs.append(doc)
         # A record may have far more meta than text.
-        self.held += len(doc.text) + len(doc.url) + sum(len(v) for v in doc.meta.values() if isinstance(v, str))
+        self.held += len(doc.text) + len(doc.url) + sum([len(v) for v in doc.meta.values() if isinstance(v, str)])
         # Together, since one at a time, between stages that fill the caches with something else, costs thrice as much.
         if len(self.docs) >= BATCH_DOCUMENTS or self.held >= BATCH_CHARACTERS:
             self._measure()
