@@ -1,7 +1,7 @@
-"""A pure function that does not work twice for what it was asked last.
+"""The last answer of a pure function, kept for the next call with the same arguments.
 
-A rule is measured by asking its stage about one text again and again, with another threshold (measured_rules.py). What
-the stage counts in the text depends on no threshold, so it is counted once.
+To measure a rule, its stage is asked about one text again and again, each time with another threshold
+(measured_rules.py). What the stage counts in the text depends on no threshold, so it is counted once.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 class LastCall(Generic[T]):
-    """`function`, called only if the arguments differ from those of the last call. Memory: these arguments and the answer.
+    """Calls `function` only if the arguments differ from those of the last call. Memory: these and the answer.
 
-    The answer must not be changed by whoever gets it. Threads may share it.
+    The answer must be immutable. Threads may share an object of this class.
     """
 
     __slots__ = ("_function", "_last")

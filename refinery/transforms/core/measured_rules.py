@@ -84,8 +84,8 @@ def rules_alone(stage: AnyStage, params: Params, reason: str) -> list[tuple[Rule
 
 
 def read_alone(rule: Rule, alone: Params, judge: Callable[[Any], Any], digits: int | None = None) -> Reading:
-    """What a rule measured. alone: of `rules_alone`. digits: decimal places to which the caller rounds the
-    value; the search ends when they are certain, for a share after about 20 questions."""
+    """What a rule measured. alone: of `rules_alone`. digits: decimal places to which the caller rounds the value;
+    the search ends when they are certain, for a share after about 20 questions."""
     try:
         return _read(rule, alone, judge, digits)
     except Exception:  # noqa: BLE001 - a stage may refuse a threshold that its field allows
