@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from refinery.transforms.core.document import Document, Drop, document_id
+from refinery.transforms.core.last_call import LastCall
 from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.filter.counting import datatrove, dclm, dolma
 from refinery.transforms.filter.counting.counts import Counts
@@ -90,6 +91,20 @@ def _cut_citations(text: str, max_word_chars: int) -> str:
     return "".join(line if "[" not in line or is_too_long(line) else _CITATION.sub("", line) for line in lines)
 
 
+def _without_citations(
+    text: str, found: Features, max_word_chars: int, limits: tuple[int, int, int, int, int]
+) -> tuple[str, Features]:
+    """`text` without citations, and what is counted of its lines then. found: the counts of `text`."""
+    if "[" not in text or _CITATION.search(text) is None:
+        return text, found
+    left = _cut_citations(text, max_word_chars)
+    _, short, words, chars, flags = limits
+    return left, measure(left, (), 0, short, words, chars, flags & ~(kernel.WORDS | kernel.PARAGRAPHS))
+
+
+_counted, _left = LastCall(measure), LastCall(_without_citations)
+
+
 def _judge_c4(found: Features | Counts, p: C4Params) -> str | None:
     if p.drop_lorem_ipsum and found.lorem_ipsum:
         return "c4-lorem-ipsum"
@@ -128,9 +143,8 @@ def _judge_as_measured(
     )
     if reason is not None:
         return text, reason
-    if c4 and c4.remove_citations and "[" in text:
-        text = _cut_citations(text, c4.max_word_chars or 0)
-        found = measure(text, (), *params.limits)
+    if c4 and c4.remove_citations:
+        text, found = _left(text, found, c4.max_word_chars or 0, params.limits)
     return _judge_lines(text, found, params)
 
 
@@ -179,9 +193,8 @@ def _judge_all_occurrences(
         limits = (0, short, 0, chars, flags & ~(kernel.NEED_TERMINAL | kernel.WORDS | kernel.PARAGRAPHS))
         marks = {"lorem_ipsum": "lorem ipsum" in whole.lower(), "curly_brackets": "{" in whole}
         return _judge_lines(text, Counts(measure(text, (), *limits), lines=found.lines, **marks), params)
-    if c4 and c4.remove_citations and "[" in text:
-        text = _cut_citations(text, c4.max_word_chars or 0)
-        found = measure(text, (), *params.limits)
+    if c4 and c4.remove_citations:
+        text, found = _left(text, found, c4.max_word_chars or 0, params.limits)
     return _judge_lines(text, found, params)
 
 
@@ -213,7 +226,7 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
         return Drop("basic-too-few-characters")
     language = doc.meta.get("language")
     stop_lists = params.gopher.lists_for(language) if params.gopher else ()
-    found = measure(text, stop_lists, *params.limits)
+    found = _counted(text, stop_lists, *params.limits)
     text, reason = _JUDGES[params.counting](text, found, language, stop_lists, params)
     if reason is not None:
         return Drop(reason)
