@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
+from refinery.pipelines.runners.beam_parts import import_without_clouds
 from refinery.pipelines.shell.own_process import is_ours_alone
 
 # What a worker frees goes back to the system. Otherwise glibc raises its threshold for that with every large block, and
@@ -33,12 +34,13 @@ _may_fork = False
 
 
 def prepare_to_fork() -> None:
-    """For a command that is about to import what its workers need, and then to start them: what it imports from now on
-    is theirs, too. Elsewhere this does nothing."""
+    """For a command that is about to import what its workers need, and then to start them on this machine: what it
+    imports from now on is theirs, too, and Beam as far as such a run needs it. Elsewhere this does nothing."""
     global _may_fork
     if is_ours_alone() and "pyarrow" not in sys.modules:
         for name, value in ARROW_POOL.items():
             os.environ.setdefault(name, value)
+        import_without_clouds()
         _may_fork = True
 
 
