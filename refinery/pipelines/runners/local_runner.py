@@ -6,6 +6,7 @@ crosses by files (transforms/core/exchange/on_disk.py); what goes through this p
 """
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -105,6 +106,7 @@ class WorkerPool:
             from refinery.pipelines.runners import worker
 
             worker.load()
+            gc.freeze()  # hardly any of what was imported is garbage, and the collector would look through it all
             with interrupts_blocked():
                 return ForkedProcess(worker.main, worker_environment())
         with interrupts_blocked():  # -P: no code from the working directory

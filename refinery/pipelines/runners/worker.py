@@ -30,6 +30,7 @@ from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
+from refinery.pipelines.runners.beam_memory import remember_what_never_changes
 from refinery.pipelines.runners.quick_pickles import read_quick_pickles
 from refinery.pipelines.runners.timed_flush import NO_TIMED_FLUSH
 from refinery.transforms.core import live
@@ -178,9 +179,9 @@ def main() -> None:
     sdk_worker.print = lambda *_, **__: None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     read_quick_pickles()
+    remember_what_never_changes()
     load()
     asked = json.loads(_first_line())
-    gc.collect()
     gc.freeze()  # what workers share stays shared: the collector would write to it
     workers: list[Forked] = []
     for _ in range(asked["workers"]):
