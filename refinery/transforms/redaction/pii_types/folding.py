@@ -23,7 +23,7 @@ SIGNS = {"\u3000": " ", "\u066b": ".", "\u066c": ",", "\u200e": " ", "\u200f": "
 def _digits() -> Mapping[str, str]:
     """Every decimal digit beyond ASCII, and its value. Unicode has them in rows from 0 to 9, so every tenth code
     point is in each row."""
-    found = {}
+    found: dict[str, str] = {}
     for code in range(0x80, sys.maxunicode + 1, 10):
         value = unicodedata.decimal(chr(code), None)
         if value is not None:
