@@ -18,6 +18,7 @@ from refinery.pipelines.recipe.plain_yaml import load_yaml
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
 from refinery.pipelines.recipe.stages.listing import shown_fields
+from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.params import Params, is_optional, sections_of
 from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
@@ -84,7 +85,7 @@ def test_every_parameter_has_a_description(name: str) -> None:
     def missing(cls: type[Params], path: str = "") -> list[str]:
         stages = {stage.key for stage in lane.stages} if not path else set()
         fields = shown_fields(cls).items()
-        found = [f"{path}{name}" for name, field in fields if not field.description and name not in stages]
+        found = [f"{path}{name}" for name, _ in fields if name not in descriptions(cls) and name not in stages]
         for name, field in cls.model_fields.items():
             found += [entry for inner in sections_of(field.annotation) for entry in missing(inner, f"{path}{name}.")]
         return found

@@ -28,6 +28,7 @@ from refinery.pipelines.recipe.stages.listing import shown_fields
 from refinery.pipelines.recipe.stages.tables import defaults, keys, notes, phases, reasons, rules, stages, table
 from refinery.pipelines.reports.cards.about import About
 from refinery.pipelines.reports.cards.cards import CARDS
+from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.params import Params
 from refinery.transforms.read.reader import COMPRESSIONS, Reader
 from refinery.transforms.read.registry import readers
@@ -64,7 +65,7 @@ def cards(what: str) -> str:
 
 def described(cls: type[Params]) -> Iterator[Sequence[str]]:
     """Each key of a class with what it is."""
-    return ((f"`{name}`", field.description or "") for name, field in cls.model_fields.items())
+    return ((f"`{name}`", descriptions(cls).get(name, "")) for name in cls.model_fields)
 
 
 def statistics(what: str) -> str:

@@ -54,7 +54,11 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
-    """Run a recipe. Worker processes start first, so their imports run in parallel with the launcher's."""
+    """Run a recipe. Worker processes start first, with what is imported by then."""
+    if args.runner == "local":
+        from refinery.pipelines.runners.forked_pool import prepare_to_fork
+
+        prepare_to_fork()
     from refinery.pipelines.progress.track.tracking import tracking
     from refinery.pipelines.runners.runner import Runner
     from refinery.pipelines.runners.scratch import scratch_of

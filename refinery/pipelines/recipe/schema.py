@@ -5,6 +5,7 @@ from typing import Any
 
 from refinery.pipelines.recipe.quantities.quantity import BYTES, COUNT, GRAMMARS
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections
+from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.params import Params, is_optional, sections_of
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -62,7 +63,7 @@ def _complete(part: dict[str, Any], cls: type[Params]) -> None:
         if name not in part["properties"]:
             continue
         entry = part["properties"][name]
-        text = field.description or (stages[name].summary if name in stages else "")
+        text = descriptions(cls).get(name) or (stages[name].summary if name in stages else "")
         entry.pop("description", None)  # pydantic's has the line breaks of the source
         if text:
             entry["description"] = text

@@ -10,6 +10,7 @@ from pydantic import Field, PydanticSchemaGenerationError, create_model
 
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
+from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.params import Count, Params, ParamsError, Positive, Share, allowed
 from tests.pipelines.run.example_recipe import Limits, NearDup, Recipe, Source, read
 
@@ -331,7 +332,7 @@ class Inherited(Documented):
 
 
 def described(cls: type[Params]) -> dict[str, str]:
-    return {name: field.description for name, field in cls.model_fields.items() if field.description}
+    return {**descriptions(cls)}
 
 
 def test_docstrings_below_fields_describe_them() -> None:

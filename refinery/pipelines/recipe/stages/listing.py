@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections, recipe_class
+from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.lane import AnyStage, Lane
 from refinery.transforms.core.params import Params, allowed, sections_of
 from refinery.transforms.core.stage import KEBAB
@@ -16,6 +17,7 @@ REQUIRED = "required"  # stands for the default that a field does not have
 STAGE = '''"""Documents that are mostly digits: tables, logs, price lists."""
 
 from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.params import Params, Share
 from refinery.transforms.core.stage import Reason, Stage
 
@@ -113,7 +115,7 @@ def parameters(cls: type[Params], prefix: str = "", default: Any = None) -> Iter
         if inner and isinstance(value, Params):
             yield from parameters(inner[0], f"{prefix}{name}.", value)
             continue
-        meaning = f"{allowed(field.annotation, field.metadata)}; {field.description or ''}".rstrip("; ")
+        meaning = f"{allowed(field.annotation, field.metadata)}; {descriptions(cls).get(name, '')}".rstrip("; ")
         yield f"{prefix}{name}", show(value), meaning
 
 
