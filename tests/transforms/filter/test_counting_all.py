@@ -65,9 +65,7 @@ def test_a_mean_is_not_rounded_beside_a_bound() -> None:
 def test_the_other_kernel_counts_only_for_rules_and_columns_that_ask() -> None:
     chosen = params("dclm", "gopher", min_words=3)
     assert not chosen.measured
-    ratios: dict[str, float | None] = dict.fromkeys(
-        ("min_unique_word_ratio", "max_punctuation_ratio", "max_code_line_ratio")
-    )
+    ratios: dict[str, Any] = dict.fromkeys(("min_unique_word_ratio", "max_punctuation_ratio", "max_code_line_ratio"))
     length = BasicParams(min_chars=3, **ratios)  # compares len(text)
     lines = BasicParams(**ratios | {"max_code_line_ratio": 0.5})
     changes: list[tuple[dict[str, Any], bool]] = [
@@ -78,7 +76,8 @@ def test_the_other_kernel_counts_only_for_rules_and_columns_that_ask() -> None:
         ({"counting": "own"}, True),
     ]
     for more, asks in changes:
-        assert HeuristicsParams(**{**dict(chosen), **more}).measured is asks
+        given = {**OFF, "gopher": chosen.gopher, "counting": "dclm", **more}
+        assert HeuristicsParams(**given).measured is asks
 
 
 @pytest.mark.parametrize(
