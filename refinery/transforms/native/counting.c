@@ -39,24 +39,21 @@ static void give_back(Workspace *w)
 {
     QualityState *q = &w->quality;
     Repeats *r = &w->repeats;
-    Table *tables[] = {&r->pieces.table, &r->words.table, &r->ngrams};
     const struct { Vector *vector; size_t size; } vectors[] = {
         {&q->stop.words, sizeof(StopWord)}, {&q->stop.slots, 4}, {&q->odd, 4}, {&q->lengths, 4},
-        {&r->pieces.spans, sizeof(Span)}, {&r->words.spans, sizeof(Span)}, {&r->ids, 4}, {&r->positions, 4},
+        {&r->pieces.spans, sizeof(Span)}, {&r->pieces.slots, sizeof(SpanSlot)}, {&r->words.spans, sizeof(Span)},
+        {&r->words.slots, sizeof(SpanSlot)}, {&r->ids, 4}, {&r->positions, 4},
         {&r->ngram_ids, 4}, {&r->counts, 4},
     };
-    size_t bytes = 0;
-    last_steps = r->pieces.table.steps + r->words.table.steps + r->ngram_steps;
-    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
-        bytes += tables[i]->allocated * sizeof(Slot);
+    size_t bytes = r->ngrams.allocated * sizeof(Slot);
+    last_steps = r->pieces.steps + r->words.steps + r->ngram_steps;
     for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++)
         bytes += vectors[i].vector->capacity * vectors[i].size;
     if (!spare && bytes <= KEEP_BYTES) {
         spare = w;
         return;
     }
-    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
-        PyMem_RawFree(tables[i]->slots);
+    PyMem_RawFree(r->ngrams.slots);
     for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++)
         PyMem_RawFree(vectors[i].vector->items);
     PyMem_RawFree(w);
@@ -161,7 +158,7 @@ static PyObject *repeated(PyObject *Py_UNUSED(module), PyObject *args)
     const void *data = PyUnicode_DATA(text);
     int kind = (int)PyUnicode_KIND(text), status;
     double shares[4];
-    w->repeats.words.table.steps = w->repeats.ngram_steps = 0;
+    w->repeats.words.steps = w->repeats.ngram_steps = 0;
     LET_OTHERS_RUN(status = run_pieces(data, kind, n, (int)units, &w->repeats, shares));
     if (status < 0)
         PyErr_NoMemory();
@@ -193,7 +190,7 @@ static PyObject *repeated_ngrams(PyObject *Py_UNUSED(module), PyObject *args)
     const void *data = PyUnicode_DATA(text);
     int kind = (int)PyUnicode_KIND(text), status;
     Share shares[MAX_NGRAM - 1];
-    w->repeats.pieces.table.steps = 0;
+    w->repeats.pieces.steps = 0;
     LET_OTHERS_RUN(status = run_ngrams(data, kind, n, (int)units, (size_t)most, &w->repeats, shares));
     if (status < 0)
         PyErr_NoMemory();

@@ -124,16 +124,18 @@ INLINE size_t next_word(const void *data, const int kind, size_t n, size_t *at)
         unsigned class = class_of(PyUnicode_READ(kind, data, i++)), before = class;
         if (class & (LETTER | DIGIT | UNDERSCORE)) {
             const unsigned first = class;
-            for (; i < n; i++, before = class) {
-                class = class_of(PyUnicode_READ(kind, data, i));
-                if (class & RUN)
-                    continue;
-                if (!(class & (LETTER_JOINT | DIGIT_JOINT)) || i + 1 == n)
+            for (;;) {
+                while (i < n && ((class = class_of(PyUnicode_READ(kind, data, i))) & RUN)) {
+                    before = class;
+                    i++;
+                }
+                if (i + 1 >= n || !(class & (LETTER_JOINT | DIGIT_JOINT)))
                     break;
                 const unsigned after = class_of(PyUnicode_READ(kind, data, i + 1));
                 if (!((class & LETTER_JOINT) && (before & (LETTER | MARK)) && (after & LETTER))
                     && !((class & DIGIT_JOINT) && (before & DIGIT) && (after & DIGIT)))
                     break;
+                i++;
             }
             if (first & UNDERSCORE)
                 continue;

@@ -94,6 +94,7 @@ INLINE int scan_quality(const void *data, const int kind, size_t n, const int un
     Quality k = {0};
     size_t i = 0, line = 0, tail = 0; /* tail: the end of the line's last word; 0: none yet */
     unsigned fresh = 1;               /* ASCII's white space stands before, or nothing */
+    const unsigned stops = units == DCLM ? SPACE | SIGN : SPACE;
     for (;;) {
         uint32_t c = 0;
         unsigned class = 0;
@@ -121,17 +122,21 @@ INLINE int scan_quality(const void *data, const int kind, size_t n, const int un
         if (units == DOLMA)
             k.bullet_lines += start == line && (c == '*' || c == '-');
         else
-            k.bullet_lines += !tail && (class & BULLET);
-        k.alnum_words += fresh && (class & ALNUM);
-        do {
-            seen |= class;
-            if (units == DCLM && (class & SIGN))
-                meet_sign(data, kind, n, i, c, s, &k);
-            if (++i == n)
+            k.bullet_lines += !tail & ((class & BULLET) != 0);
+        k.alnum_words += (fresh != 0) & ((class & ALNUM) != 0); /* no branches: they are hard to predict */
+        for (;; i++) {
+            while (!(class & stops)) {
+                seen |= class;
+                if (++i == n)
+                    break;
+                class = class_of(PyUnicode_READ(kind, data, i));
+            }
+            if (i == n || (class & SPACE))
                 break;
-            c = PyUnicode_READ(kind, data, i);
-            class = class_of(c);
-        } while (!(class & SPACE));
+            seen |= class;
+            meet_sign(data, kind, n, i, PyUnicode_READ(kind, data, i), s, &k);
+            class = i + 1 < n ? class_of(PyUnicode_READ(kind, data, i + 1)) : SPACE;
+        }
         const size_t chars = i - start;
         tail = i;
         fresh = 0;

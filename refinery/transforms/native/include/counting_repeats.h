@@ -35,7 +35,7 @@ INLINE size_t next_break(const void *data, const int kind, size_t i, size_t n)
 INLINE int tally_pieces(const void *data, const int kind, size_t n, size_t breaks, const int units, Spans *s, Tally *out)
 {
     *out = (Tally){0};
-    if (table_reset(&s->table, n / (64 * breaks)) < 0)
+    if (spans_reset(s, n / (64 * breaks)) < 0)
         return -1;
     for (size_t start = 0, from = 0;;) {
         size_t end = next_break(data, kind, from, n);
@@ -51,7 +51,7 @@ INLINE int tally_pieces(const void *data, const int kind, size_t n, size_t break
                 end--;
         }
         if (units == DOLMA || start < end) {
-            if (span_id(s, data, kind, start, end - start) < 0)
+            if (span_id(s, data, kind, n, start, end - start) < 0)
                 return -1;
             out->pieces++;
             out->chars += end - start;
@@ -61,7 +61,7 @@ INLINE int tally_pieces(const void *data, const int kind, size_t n, size_t break
         start = from = next + breaks;
     }
     const Span *spans = s->spans.items;
-    for (size_t id = 0; id < s->table.used; id++) {
+    for (size_t id = 0; id < s->used; id++) {
         if (spans[id].count < 2)
             continue;
         out->repeated += spans[id].count;
@@ -110,13 +110,13 @@ INLINE size_t next_spaced_word(const void *data, const int kind, size_t n, size_
 INLINE int number_words(const void *data, const int kind, size_t n, const int units, Repeats *r)
 {
     size_t count = 0, chars = 0;
-    if (table_reset(&r->words.table, n / 4) < 0)
+    if (spans_reset(&r->words, n / 8) < 0)
         return -1;
     for (size_t at = 0, length;; at += length) {
         length = units == DCLM ? next_word(data, kind, n, &at) : next_spaced_word(data, kind, n, &at);
         if (!length)
             break;
-        const int64_t id = span_id(&r->words, data, kind, at, length);
+        const int64_t id = span_id(&r->words, data, kind, n, at, length);
         if (id < 0 || reserve(&r->ids, count + 1, sizeof(uint32_t)) < 0)
             return -1;
         ((uint32_t *)r->ids.items)[count++] = (uint32_t)id;

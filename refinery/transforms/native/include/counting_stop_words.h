@@ -9,7 +9,7 @@ typedef struct { PyObject *word; uint64_t hash, count; } StopWord; /* word: borr
 typedef struct {
     Vector words, slots; /* StopWord; uint32_t, 0: free, else a number in `words` and 1 */
     size_t mask, count, longest;
-    uint64_t lengths, firsts; /* bits of lengths, and of first characters, that words have */
+    uint64_t lengths, firsts; /* bits of the lengths (63: that and more) and first characters that words have */
 } StopWords;
 
 /* What a word is read from: a text's characters as they are or lowered, or a stop word. */
@@ -56,9 +56,8 @@ static Word word_of(PyObject *text, int lower)
 /* Counts a word of the text, if it is one of the list. */
 INLINE void meet_word(StopWords *s, const Word *word)
 {
-    if (word->chars < 64 && !(s->lengths >> word->chars & 1))
-        return;
-    if (!(s->firsts >> (word_character(word, 0) & 63) & 1))
+    const uint64_t length = s->lengths >> (word->chars < 63 ? word->chars : 63);
+    if (!(length & s->firsts >> (word_character(word, 0) & 63) & 1)) /* one branch for both */
         return;
     const uint32_t *slot = find_slot(s, word);
     if (*slot)
@@ -102,7 +101,7 @@ static int make_stop_words(PyObject *lists, StopWords *s)
             ((StopWord *)s->words.items)[s->count] = (StopWord){stop, word_hash(&word), 0};
             *slot = (uint32_t)++s->count;
             s->longest = word.chars > s->longest ? word.chars : s->longest;
-            s->lengths |= word.chars < 64 ? UINT64_C(1) << word.chars : 0;
+            s->lengths |= UINT64_C(1) << (word.chars < 63 ? word.chars : 63);
             s->firsts |= UINT64_C(1) << (word_character(&word, 0) & 63);
         }
     }
