@@ -11,7 +11,7 @@
  *
  * Cost: linear in the characters for any text: tables stay at most half full, and their slots and hashes have keys that
  * no text knows. Only the lengths of words of 256 characters and more are sorted, for the median. Memory beside the
- * text: 12 bytes per word, up to 80 per distinct word and 68 per distinct n-gram of one n. Safety: arguments are
+ * text: 12 bytes per word, and up to 70 per distinct word and per distinct n-gram of one n. Safety: arguments are
  * checked at entry; a str's characters never change, so long texts are read without the GIL. */
 
 #include "counting_repeats.h"
