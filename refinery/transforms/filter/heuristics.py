@@ -6,13 +6,15 @@ The sets, their parameters and reasons are in heuristics_rules.py; docs/heuristi
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.last_call import LastCall
 from refinery.transforms.core.stage import Note, Stage
-from refinery.transforms.filter.counting import datatrove, dclm, dolma
+from refinery.transforms.filter.counting import datatrove
 from refinery.transforms.filter.counting.counts import Counts
+from refinery.transforms.filter.counting.occurrences import UNITS, Shares, word_length
 from refinery.transforms.filter.heuristics_rules import (
     BASIC_REASONS,
     C4_REASONS,
@@ -26,11 +28,12 @@ from refinery.transforms.filter.heuristics_rules import (
     HeuristicsParams,
     RepetitionParams,
 )
+from refinery.transforms.native import counting
 from refinery.transforms.native import heuristics as kernel
 from refinery.transforms.native.heuristics import Features, measure
 
+_NOT_MEASURED = measure("", (), 0, 0, 0, 0, 0)  # where no rule compares what it counts
 _CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
-_ALL_OCCURRENCES = {"dclm": dclm, "dolma": dolma}  # by HeuristicsParams.counting
 
 
 def _judge_basic(found: Features, chars: int, p: BasicParams) -> str | None:
@@ -44,7 +47,11 @@ def _judge_basic(found: Features, chars: int, p: BasicParams) -> str | None:
 
 
 def _judge_gopher(
-    found: Features | Counts, language: Any, stop_lists: tuple[tuple[str, ...], ...], p: GopherParams
+    found: Features | Counts | counting.Quality,
+    mean: float | Fraction,
+    language: Any,
+    stop_lists: tuple[tuple[str, ...], ...],
+    p: GopherParams,
 ) -> str | None:
     words, lines = found.words or 1, found.lines or 1
     if p.min_words is not None and found.alnum_words < p.min_words:
@@ -52,11 +59,10 @@ def _judge_gopher(
     if p.max_words is not None and found.alnum_words > p.max_words:
         return "gopher-too-many-words"
     if 2 * found.spaceless_letters <= found.letters:
-        mean = found.alnum_word_chars / (found.alnum_words or 1)
-        ratio = p.word_length(language)
-        if p.min_mean_word_chars is not None and mean < ratio * p.min_mean_word_chars:
+        least, most = p.word_bounds(language)
+        if least is not None and mean < least:
             return "gopher-short-words"
-        if p.max_mean_word_chars is not None and mean > ratio * p.max_mean_word_chars:
+        if most is not None and mean > most:
             return "gopher-long-words"
     if p.max_hash_ratio is not None and found.hashes / words > p.max_hash_ratio:
         return "gopher-hash-ratio"
@@ -71,6 +77,11 @@ def _judge_gopher(
     if p.min_stop_words is not None and stop_lists and found.stop_words < p.min_stop_words:
         return "gopher-few-stop-words"
     return None
+
+
+def _mean_word(found: Features | Counts) -> float:
+    mean: float = found.alnum_word_chars / (found.alnum_words or 1)
+    return mean
 
 
 def _judge_repetition(found: Features | Counts, chars: int, p: RepetitionParams) -> str | None:
@@ -138,7 +149,7 @@ def _judge_as_measured(
     basic, c4 = params.basic, params.c4
     reason = (
         (_judge_basic(found, len(text), basic) if basic else None)
-        or (_judge_gopher(found, language, stop_lists, params.gopher) if params.gopher else None)
+        or (_judge_gopher(found, _mean_word(found), language, stop_lists, params.gopher) if params.gopher else None)
         or (_judge_repetition(found, len(text), params.repetition) if params.repetition else None)
     )
     if reason is not None:
@@ -157,7 +168,7 @@ def _judge_as_datatrove(
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
         counts = datatrove.gopher_counts(text, found, gopher.max_bullet_lines, gopher.max_ellipsis_lines)
-        reason = _judge_gopher(counts, known, stop_lists, gopher)
+        reason = _judge_gopher(counts, _mean_word(counts), known, stop_lists, gopher)
     if reason is None and params.repetition:
         reason = _judge_repetition(datatrove.repetition_counts(text, found), len(text), params.repetition)
     if reason is None and c4:
@@ -176,19 +187,22 @@ def _judge_all_occurrences(
 ) -> tuple[str, str | None]:
     """The same, Gopher's sets by the counts of DCLM or dolma, and C4's by those of dolma."""
     gopher, repetition, c4 = params.gopher, params.repetition, params.c4
-    units = _ALL_OCCURRENCES[params.counting]
+    units = UNITS[params.counting]
     reason = _judge_basic(found, len(text), params.basic) if params.basic else None
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
-        reason = _judge_gopher(units.gopher_counts(text, found, stop_lists), known, stop_lists, gopher)
+        counts = counting.quality(text, stop_lists, units)
+        length = word_length(counts, units, gopher.word_bounds(known))
+        reason = _judge_gopher(counts, length, known, stop_lists, gopher)
     if reason is None and repetition:
-        shares = units.repetition_shares(text)
-        reason = next((reason for figure, most, reason in repetition.rules if shares[figure.name]() > most), None)
+        shares = Shares(text, units, repetition.max_ngram)
+        rules = repetition.rules
+        reason = next((reason for what, most, reason in rules if shares.of(what.name, what.ngram) > most), None)
     if reason is not None:
         return text, reason
     if c4 and params.counting == "dolma":
         whole = text = _cut_citations(text, 0) if c4.remove_citations else text
-        text = dolma.c4_lines(text, c4.require_terminal_punctuation, c4.min_words_per_line or 0)
+        text = counting.c4_lines(text, c4.require_terminal_punctuation, c4.min_words_per_line or 0)
         _, short, _, chars, flags = params.limits
         limits = (0, short, 0, chars, flags & ~(kernel.NEED_TERMINAL | kernel.WORDS | kernel.PARAGRAPHS))
         marks = {"lorem_ipsum": "lorem ipsum" in whole.lower(), "curly_brackets": "{" in whole}
@@ -206,9 +220,7 @@ def _judge_lines(text: str, found: Features | Counts, params: HeuristicsParams) 
     return text if found.text is None else found.text, reason
 
 
-_JUDGES = {"own": _judge_as_measured, "datatrove": _judge_as_datatrove} | dict.fromkeys(
-    _ALL_OCCURRENCES, _judge_all_occurrences
-)
+_JUDGES = {"own": _judge_as_measured, "datatrove": _judge_as_datatrove} | dict.fromkeys(UNITS, _judge_all_occurrences)
 
 
 def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop:
@@ -226,7 +238,7 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
         return Drop("basic-too-few-characters")
     language = doc.meta.get("language")
     stop_lists = params.gopher.lists_for(language) if params.gopher else ()
-    found = _counted(text, stop_lists, *params.limits)
+    found = _counted(text, stop_lists, *params.limits) if params.measured else _NOT_MEASURED
     text, reason = _JUDGES[params.counting](text, found, language, stop_lists, params)
     if reason is not None:
         return Drop(reason)
