@@ -193,6 +193,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
     textclean.clean: lambda: {"text": "a b", "inner": True},
     textclean.collapse: lambda: {"text": "a b"},
     textclean.utf8_size: lambda: {"text": "a b"},
+    textclean.has_surrogates: lambda: {"text": "a b"},
     best_fit.pack: lambda: {
         "lengths": i8(3, 2),
         "groups": i8(0, 2),

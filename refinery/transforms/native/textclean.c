@@ -3,6 +3,7 @@
  * clean(text, inner): drops what nobody sees, unifies line ends and spaces, strips line ends, keeps one blank line.
  * collapse(text): the bytes of " ".join(text.split()), for document ids.
  * utf8_size(text): the length of text.encode("utf-8", "surrogatepass").
+ * has_surrogates(text): whether it has lone surrogates, so text.encode() raises.
  *
  * clean and collapse copy eight characters at a time up to the first that does not stay as it is: words are short, and
  * a branch at each space costs more than the characters.
@@ -399,10 +400,36 @@ static PyObject *utf8_size(PyObject *self, PyObject *text)
     return PyLong_FromSsize_t(n);
 }
 
+#define DEFINE_SURROGATES(NAME, CHAR)                                                                                  \
+    VECTORISED static int NAME(const CHAR *in, Py_ssize_t n)                                                           \
+    {                                                                                                                  \
+        uint32_t found = 0;                                                                                            \
+        for (Py_ssize_t i = 0; i < n; i++)                                                                             \
+            found |= (in[i] & ~0x7FFu) == 0xD800;                                                                      \
+        return (int)found;                                                                                             \
+    }
+
+DEFINE_SURROGATES(surrogates_2, Py_UCS2)
+DEFINE_SURROGATES(surrogates_4, Py_UCS4)
+
+static PyObject *has_surrogates(PyObject *self, PyObject *text)
+{
+    (void)self;
+    if (!PyUnicode_Check(text))
+        return PyErr_Format(PyExc_TypeError, "has_surrogates() takes a str, not %.100s", Py_TYPE(text)->tp_name);
+    if (PyUnicode_READY(text) < 0)
+        return NULL;
+    Py_ssize_t n = PyUnicode_GET_LENGTH(text);
+    int width = (int)PyUnicode_KIND(text);
+    const void *in = PyUnicode_DATA(text);
+    return PyBool_FromLong(width == 1 ? 0 : width == 2 ? surrogates_2(in, n) : surrogates_4(in, n));
+}
+
 static PyMethodDef methods[] = {
     {"clean", clean, METH_VARARGS, "clean(text, inner) -> str: see transforms.clean_text."},
     {"collapse", collapse, METH_O, "collapse(text) -> bytes: ' '.join(text.split()).encode()."},
     {"utf8_size", utf8_size, METH_O, "utf8_size(text) -> int: len(text.encode('utf-8', 'surrogatepass'))."},
+    {"has_surrogates", has_surrogates, METH_O, "has_surrogates(text) -> bool: whether text.encode() raises."},
     {NULL, NULL, 0, NULL},
 };
 

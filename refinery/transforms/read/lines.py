@@ -126,11 +126,10 @@ def split_lines(
                 return
             is_owned = owns(number)
             if is_owned:
-                lines = block.split(b"\n")
-                for data in lines[1 if at else 0 : -1]:  # the first ended the open line
-                    if data:
-                        yield Line(base + at, data if len(data) <= limit else None, len(data))
-                    at += len(data) + 1
+                while (end := block.find(b"\n", at)) >= 0:  # bytes.split looks at every byte, `find` at sixteen at once
+                    if size := end - at:
+                        yield Line(base + at, block[at:end] if size <= limit else None, size)
+                    at = end + 1
             else:
                 at = max(at, block.rfind(b"\n") + 1)
             if at < len(block) or error:

@@ -28,8 +28,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     PyObject *encoded = answer(PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass"));
     PyObject *size = answer(PyObject_CallMethod(kernel, "utf8_size", "O", text));
     require(PyLong_AsSsize_t(size) == PyBytes_GET_SIZE(encoded), "utf8_size(text)");
+    PyObject *lone = answer(PyObject_CallMethod(kernel, "has_surrogates", "O", text));
+    require((lone == Py_True) == !expected, "has_surrogates(text)");
     Py_DECREF(encoded);
     Py_DECREF(size);
+    Py_DECREF(lone);
     Py_DECREF(words);
     Py_DECREF(joined);
     Py_XDECREF(expected);

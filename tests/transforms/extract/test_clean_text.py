@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -162,9 +163,15 @@ def test_sizes_are_those_of_the_encoded_text(text: str) -> None:
     assert textclean.utf8_size(text) == text_bytes(text) == len(text.encode("utf-8", "surrogatepass"))
 
 
-def test_size_refuses_what_is_no_text() -> None:
+@given(TEXTS)
+def test_lone_surrogates_are_found(text: str) -> None:
+    assert textclean.has_surrogates(text) == (text.encode("utf-8", "ignore") != text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize("measure", [textclean.utf8_size, textclean.has_surrogates])
+def test_what_is_no_text_is_refused(measure: Callable[..., object]) -> None:
     with pytest.raises(TypeError, match="takes a str"):
-        textclean.utf8_size(b"a")  # type: ignore[arg-type]
+        measure(b"a")
 
 
 @given(TEXTS)
