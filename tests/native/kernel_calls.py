@@ -203,6 +203,8 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
     ngrams.windows: lambda: {"text": "a b", "table": character_table(), "ngram": 13, "salt": 0},
     textclean.clean: lambda: {"text": "a b", "inner": True},
     textclean.collapse: lambda: {"text": "a b"},
+    textclean.utf8_size: lambda: {"text": "a b"},
+    textclean.has_surrogates: lambda: {"text": "a b"},
     best_fit.pack: lambda: {
         "lengths": i8(3, 2),
         "groups": i8(0, 2),

@@ -1,4 +1,5 @@
-/* Any text: clean() changes nothing the second time, collapse() is what str.split and join make. */
+/* Any text: clean() changes nothing the second time, collapse() is what str.split and join make, utf8_size() what encode
+ * makes. */
 #include "../../../transforms/native/textclean.c"
 
 #include "fuzz.h"
@@ -24,6 +25,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     PyObject *expected = answer(PyUnicode_AsUTF8String(joined));
     PyObject *found = answer(PyObject_CallMethod(kernel, "collapse", "O", text));
     require(!expected == !found && (!found || PyObject_RichCompareBool(found, expected, Py_EQ) == 1), "collapse(text)");
+    PyObject *encoded = answer(PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass"));
+    PyObject *size = answer(PyObject_CallMethod(kernel, "utf8_size", "O", text));
+    require(PyLong_AsSsize_t(size) == PyBytes_GET_SIZE(encoded), "utf8_size(text)");
+    PyObject *lone = answer(PyObject_CallMethod(kernel, "has_surrogates", "O", text));
+    require((lone == Py_True) == !expected, "has_surrogates(text)");
+    Py_DECREF(encoded);
+    Py_DECREF(size);
+    Py_DECREF(lone);
     Py_DECREF(words);
     Py_DECREF(joined);
     Py_XDECREF(expected);
