@@ -280,10 +280,19 @@ class Runner:
         self, label: str, build: Build, work: Work | None, name: str, found: PipelineResult | None = None
     ) -> None:
         """Launch a job under this name, unless one was found, and wait for its end. work: None for one not shown."""
-        from refinery.pipelines.runners.portable.watch import JobCounts, launching, telling_of_missing_workers, wait
+        from refinery.pipelines.runners.portable.started_servers import end_servers_with_command
+        from refinery.pipelines.runners.portable.watch import (
+            LAUNCH_FLAGS,
+            JobCounts,
+            launching,
+            telling_of_missing_workers,
+            wait,
+        )
 
-        with launching(label):
-            result = found or self._start(build, (*self.flags, *([f"--job_name={name}"] if name else [])))
+        end_servers_with_command()
+        with launching(label, job_endpoint(self.flags)):
+            named = [f"--job_name={name}"] if name else []
+            result = found or self._start(build, (*LAUNCH_FLAGS, *self.flags, *named))
         counts, environment = JobCounts(result), environment_type(self.name, self.flags)
         totals = live_totals if environment == "LOOPBACK" else counts.totals
         is_shown = not self.quiet and work is not None

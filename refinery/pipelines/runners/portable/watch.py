@@ -15,11 +15,13 @@ from apache_beam.runners.portability.portable_runner import PipelineResult, Port
 from refinery.pipelines.progress.work import OUTCOMES
 from refinery.pipelines.runners.dataflow.error_lines import cut, short_error
 from refinery.pipelines.runners.dataflow.jobs import AGAIN, JobFailed
-from refinery.pipelines.runners.portable.addresses import CONNECT_SECONDS
+from refinery.pipelines.runners.portable.addresses import CONNECT_SECONDS, no_answer
 from refinery.transforms.core.live import WORK
 
 POLL_SECONDS = 5.0  # between requests for the counts
 NO_WORKER_SECONDS = 60.0  # without a count, after which the user is told
+# Beam waits five minutes for a job service. Before the user's own flags, so that these count.
+LAUNCH_FLAGS = ("--job_server_timeout=60",)
 
 WHAT_TO_CHECK = {
     "EXTERNAL": "does the pool's Python have Refinery and Beam of this version (`refinery --version` there), and can "
@@ -85,8 +87,13 @@ def telling_of_missing_workers(
 
 
 @contextlib.contextmanager
-def launching(label: str) -> Iterator[None]:
-    """Raises JobFailed, one line, where the job service does not take the job, or cannot be started or downloaded."""
+def launching(label: str, endpoint: str = "") -> Iterator[None]:
+    """Raises JobFailed, one line, where the job service does not take the job, or cannot be started or downloaded.
+
+    endpoint: its address, if it was started before; it may have died since the last job.
+    """
+    if endpoint and (why := no_answer(endpoint)):
+        raise JobFailed(f"{label}: the job service at {endpoint} is gone ({why}). Start it again. {AGAIN}")
     try:
         yield
     except (grpc.RpcError, grpc.FutureTimeoutError, URLError) as error:
