@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -81,7 +82,9 @@ def broken_run(demo: Path, cell: Cell, beside: Beside, attempt: int) -> Path | N
             command.wait()
 
 
-def strike(cell: Cell, beside: Beside, command, work: Path, delay: float, output: Path) -> bool:
+def strike(
+    cell: Cell, beside: Beside, command: subprocess.Popen[bytes], work: Path, delay: float, output: Path
+) -> bool:
     """Kill what the cell names when its phase is under way. False where the phase was over before."""
     begun = (lambda: any(work.glob("at_work/*"))) if cell.setting.sliced else (lambda: is_begun(work, cell.phase))
     wait_until(f"{cell.phase} begins", lambda: begun() or command.poll() is not None)

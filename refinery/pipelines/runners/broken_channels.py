@@ -55,4 +55,4 @@ def fail_with_workers() -> None:
         self._connections_by_worker_id.default_factory = FailingConnection
 
     init.fails_with_workers = True  # type: ignore[attr-defined]  # marks our own function
-    BeamFnControlServicer.__init__ = init  # type: ignore[method-assign]  # as Beam makes it
+    BeamFnControlServicer.__init__ = init

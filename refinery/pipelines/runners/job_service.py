@@ -1,7 +1,8 @@
 """Beam's local job service with this project's settings: `python -m refinery.pipelines.runners.job_service --help`.
 
 Beam's own (`python -m apache_beam.runners.portability.local_job_service_main`) flushes data by time, which loses
-elements, and waits without end for a worker that died. Flags are Beam's; run jobs on it with `--runner PortableRunner --job_endpoint localhost:PORT`.
+elements, and waits without end for a worker that died. Flags are Beam's; run jobs on it with
+`--runner PortableRunner --job_endpoint localhost:PORT`.
 """
 
 import sys

@@ -16,12 +16,14 @@ _watchers: list["subprocess.Popen[bytes]"] = []  # as long as they are referred 
 
 
 def end_with_command(process: int) -> None:
-    """Kill that process when this one is gone. Its number is not given to another as long as this one may wait for it."""
+    """Kill that process when this one is gone. Its number stays its own as long as this one may wait for it."""
     command = ["/bin/sh", "-c", WAIT_AND_END, "sh", str(process)]
     quiet = subprocess.DEVNULL
     # A session of its own: Ctrl-C ends the command first.
     _watchers.append(
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
+        subprocess.Popen(  # noqa: S603 - a number is all that the command gets
+            command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
+        )
     )
 
 
