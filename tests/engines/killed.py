@@ -114,6 +114,14 @@ def parent(process: int) -> int:
         return 0
 
 
+def is_connected(process: int) -> bool:
+    """Whether it has a socket; a worker of a pool first imports for seconds."""
+    try:
+        return any(os.readlink(file).startswith("socket:") for file in Path(f"/proc/{process}/fd").iterdir())
+    except OSError:
+        return False
+
+
 def wait_until(what: str, is_so: Callable[[], object]) -> None:
     """Raises AssertionError where time is up."""
     deadline = time.monotonic() + MOST_SECONDS
@@ -128,6 +136,7 @@ class Beside:
 
     setting: Setting
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    earlier: set[int] = field(default_factory=set)  # processes that were there before the phase: of jobs that end
 
     def __enter__(self) -> "Beside":
         self.ports = {name: free_port() for name in self.setting.servers}
@@ -163,6 +172,10 @@ class Beside:
         with output.open("wb") as file:
             return subprocess.Popen(command, cwd=folder, env=environment, stdout=file, stderr=subprocess.STDOUT)
 
+    def note_phase(self) -> None:
+        """A phase begins: a pool has workers of its own for it."""
+        self.earlier = set(processes(self.mark))
+
     def victims(self, name: str, launcher: int) -> Iterator[int]:
         """Process ids of what has that name, as far as it is there by now."""
         if name == LAUNCHER:
@@ -173,7 +186,8 @@ class Beside:
             yield from (pid for pid, line in processes(self.mark).items() if line.startswith(str(PRISM)))
         elif self.setting.has_pool:
             pool = self.running[WORKER].pid
-            yield from (pid for pid in processes(self.mark) if parent(pid) == pool)
+            mine = (pid for pid in processes(self.mark) if parent(pid) == pool)
+            yield from (pid for pid in mine if pid not in self.earlier and is_connected(pid))
         else:  # workers of the local runner are forked by a process of their own
             mine = processes(self.mark)
             yield from (pid for pid in mine if parent(parent(pid)) == launcher)

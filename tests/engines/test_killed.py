@@ -88,6 +88,7 @@ def strike(
     """Kill what the cell names when its phase is under way. False where the phase was over before."""
     begun = (lambda: any(work.glob("at_work/*"))) if cell.setting.sliced else (lambda: is_begun(work, cell.phase))
     wait_until(f"{cell.phase} begins", lambda: begun() or command.poll() is not None)
+    beside.note_phase()
     time.sleep(delay)
     if is_over(work, cell.phase) or not beside.kill(cell.victim, command):
         command.wait(timeout=MOST_SECONDS)
