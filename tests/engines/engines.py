@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 TOOLS = Path(os.environ.get("REFINERY_ENGINE_TOOLS", ROOT / ".engines"))
 PRISM = TOOLS / "prism"
 START_SECONDS = 120.0  # until a server answers, also on a busy machine
-POOL = ("apache_beam.runners.worker.worker_pool_main", "--service_port")  # module, flag of its port
+POOL = ("refinery.pipelines.runners.worker_pool", "--service_port")  # module, flag of its port
 JOB_SERVICE = ("refinery.pipelines.runners.job_service", "--job_port")
 
 
@@ -85,7 +85,7 @@ def wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
 
 @contextlib.contextmanager
 def worker_pool(workers: int) -> Iterator[list[str]]:
-    """Beam's own worker pool, whose workers are processes of its own."""
+    """Our worker pool, whose workers are processes of their own."""
     with server(*POOL) as address:
         yield pool_flags(address, workers)
 

@@ -10,7 +10,7 @@ import sys
 from apache_beam.runners.portability import local_job_service_main
 
 from refinery.pipelines.runners.beam_settings import settle
-from refinery.pipelines.runners.broken_channels import fail_with_workers
+from refinery.pipelines.runners.gone_workers import fail_with_workers
 
 
 def main() -> None:

@@ -126,7 +126,7 @@ def addresses(runner: str, options: PipelineOptions, kind: str) -> Iterator[Addr
         hint = "start the master, or correct the URL"
         yield Address("--spark_master_url", spark.spark_master_url, "Spark's master", hint)
     if kind == "EXTERNAL" and (pool := external_address(portable)):
-        hint = "start it: python -m apache_beam.runners.worker.worker_pool_main --service_port PORT"
+        hint = "start it: python -m refinery.pipelines.runners.worker_pool --service_port PORT"
         yield Address("--environment_config", pool, "the worker pool", hint)
 
 

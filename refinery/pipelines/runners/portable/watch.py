@@ -6,22 +6,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.error import URLError
 
 import grpc
 from apache_beam.portability.api import beam_job_api_pb2 as api
 from apache_beam.runners.portability.portable_runner import PipelineResult, PortableMetrics
 
 from refinery.pipelines.progress.work import OUTCOMES
-from refinery.pipelines.runners.dataflow.error_lines import cut, short_error
+from refinery.pipelines.runners.dataflow.error_lines import short_error
 from refinery.pipelines.runners.dataflow.jobs import AGAIN, JobFailed
-from refinery.pipelines.runners.portable.addresses import CONNECT_SECONDS, no_answer
+from refinery.pipelines.runners.portable.addresses import CONNECT_SECONDS
 from refinery.transforms.core.live import WORK
 
 POLL_SECONDS = 5.0  # between requests for the counts
 NO_WORKER_SECONDS = 60.0  # without a count, after which the user is told
-# Beam waits five minutes for a job service. Before the user's own flags, so that these count.
-LAUNCH_FLAGS = ("--job_server_timeout=60",)
 
 WHAT_TO_CHECK = {
     "EXTERNAL": "does the pool's Python have Refinery and Beam of this version (`refinery --version` there), and can "
@@ -84,21 +81,6 @@ def telling_of_missing_workers(
     finally:
         ended.set()
         thread.join()
-
-
-@contextlib.contextmanager
-def launching(label: str, endpoint: str = "") -> Iterator[None]:
-    """Raises JobFailed, one line, where the job service does not take the job, or cannot be started or downloaded.
-
-    endpoint: its address, if it was started before; it may have died since the last job.
-    """
-    if endpoint and (why := no_answer(endpoint)):
-        raise JobFailed(f"{label}: the job service at {endpoint} is gone ({why}). Start it again. {AGAIN}")
-    try:
-        yield
-    except (grpc.RpcError, grpc.FutureTimeoutError, URLError) as error:
-        why = getattr(error, "details", lambda: "")() or str(error) or type(error).__name__
-        raise JobFailed(f"{label}: the job could not be launched: {cut(why)}. {AGAIN}") from error
 
 
 def wait(result: PipelineResult, label: str) -> None:

@@ -3,13 +3,26 @@
 Beam 2.77 ends the thread that reads a worker's answers, and waits for these answers without end.
 """
 
+import contextlib
 import threading
 from typing import Any
 
 from apache_beam.portability.api import beam_fn_api_pb2 as api
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import BeamFnControlServicer, ControlConnection
 
-GONE = "a worker is gone: it was killed, ran out of memory, or lost its connection"
+
+class WorkerGone(RuntimeError):
+    """A worker ended before its job did. Only its name is used: in what engines answer."""
+
+
+LOST = "a worker is gone: it was killed, ran out of memory, or lost its connection"
+
+
+def gone(instruction: str, why: str) -> api.InstructionResponse:
+    """The answer to an instruction whose worker is gone. Engines show its first line, or the last one of a traceback
+    that ends with it (dataflow/error_lines.py)."""
+    name = f"{WorkerGone.__module__}.{WorkerGone.__qualname__}"
+    return api.InstructionResponse(instruction_id=instruction, error=f"{why}\n{name}: {why}")
 
 
 class FailingConnection(ControlConnection):
@@ -22,14 +35,13 @@ class FailingConnection(ControlConnection):
         self._answering = threading.Lock()
 
     def _read(self) -> None:
-        try:
+        with contextlib.suppress(Exception):  # gRPC raises several kinds; no worker answers here after any of them
             super()._read()
-        except Exception:  # noqa: BLE001 - gRPC raises several kinds, and each of them means the same
-            with self._answering:
-                self._is_broken = True
-                waiting = [*self._futures_by_id]
-            for instruction in waiting:
-                self._fail(instruction)
+        with self._answering:
+            self._is_broken = True
+            waiting = [*self._futures_by_id]
+        for instruction in waiting:
+            self._fail(instruction)
 
     def push(self, req: Any) -> Any:
         with self._answering:
@@ -41,7 +53,7 @@ class FailingConnection(ControlConnection):
 
     def _fail(self, instruction: str) -> None:
         if (future := self._futures_by_id.pop(instruction, None)) is not None:
-            future.set(api.InstructionResponse(instruction_id=instruction, error=GONE))
+            future.set(gone(instruction, LOST))
 
 
 def fail_with_workers() -> None:
