@@ -109,6 +109,10 @@ class Refinement:
         reconcile, and whatever a job raises.
         """
         self.prepare()
+        return self._complete()
+
+    def _complete(self) -> Manifest:
+        """What `run` does once all is prepared."""
         if self._claim():
             manifest = Corpus(self.store).manifest
             merged = self._finished()  # the command that wrote it may have been killed right after

@@ -60,7 +60,7 @@ class SlicedRun(Refinement):
         for step in self.cut.steps:
             if missing := self._missing(step, self.cut.slices):
                 raise SliceError(f"{step.name}: {not_done(missing, step.tasks)}")
-        return self.run()
+        return self._complete()
 
     def _missing(self, step: Step, of: int) -> list[int]:
         """The slices of a step that are not done."""

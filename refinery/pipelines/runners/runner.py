@@ -27,6 +27,7 @@ from refinery.pipelines.runners.portable.addresses import (
     is_portable,
     job_endpoint,
     portable_problems,
+    servers_of,
 )
 from refinery.pipelines.runners.quick_pickles import quick_pickles
 from refinery.pipelines.runners.quiet_channels import quieten_channels
@@ -288,7 +289,8 @@ class Runner:
         end_servers_with_command()
         settle_launches()
         quieten_channels()
-        with launching(label, job_endpoint(self.flags)):
+        servers = servers_of(self.name, self.flags)
+        with launching(label, servers):
             named = [f"--job_name={name}"] if name else []
             result = found or self._start(build, (*LAUNCH_FLAGS, *self.flags, *named))
         counts, environment = JobCounts(result), environment_type(self.name, self.flags)
@@ -296,7 +298,7 @@ class Runner:
         is_shown = not self.quiet and work is not None
         shown = current().watch(label, totals, work, self._pids) if is_shown else contextlib.nullcontext()
         with shown, telling_of_missing_workers(counts, environment, self.say):
-            wait(result, label)
+            wait(result, label, servers)
 
     def _run_dataflow(self, label: str, build: Build, work: Work | None, spec: JobSpec) -> None:
         from refinery.pipelines.runners.dataflow.service import DataflowService, translated

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.error import URLError
 
@@ -13,16 +13,17 @@ from apache_beam.runners.portability.portable_runner import JobServiceHandle
 
 from refinery.pipelines.runners.dataflow.error_lines import cut
 from refinery.pipelines.runners.dataflow.jobs import AGAIN, JobFailed
-from refinery.pipelines.runners.portable.addresses import no_answer
+from refinery.pipelines.runners.portable.addresses import SERVICE, Address, no_answer
 
-# Beam waits five minutes for a job service. Before the user's own flags, so that these count.
-LAUNCH_FLAGS = ("--job_server_timeout=60",)
+# Before the user's own flags, so that these count. Beam waits five minutes for a job service, and runs `pip freeze` for
+# each job, to log what it says.
+LAUNCH_FLAGS = ("--job_server_timeout=60", "--experiments=disable_logging_submission_environment")
 LOOK_SECONDS = 0.5  # between two looks whether a job service that is waited for is still there
 NOT_STARTED = "Service failed to start up"  # Beam's words where a server that it starts ends at once
 
 
 class ServiceGone(RuntimeError):
-    """Nobody listens at the address of a job service. why: the system's words."""
+    """Nobody listens at the address of a job service."""
 
 
 def settle_launches() -> None:
@@ -56,7 +57,7 @@ def connected(endpoint: str, seconds: float | None) -> Any:
                 ready.result(timeout=LOOK_SECONDS)
                 return services.JobServiceStub(channel)
             if why := no_answer(endpoint):
-                raise ServiceGone(why)
+                raise ServiceGone(is_gone(SERVICE, endpoint, why))
             if time.monotonic() > latest:
                 raise grpc.FutureTimeoutError
     except BaseException:
@@ -65,27 +66,35 @@ def connected(endpoint: str, seconds: float | None) -> Any:
         raise
 
 
+def gone_server(servers: Sequence[Address]) -> str:
+    """What to say of the first of these that nobody reaches; "" where all answer."""
+    for server in servers:
+        if why := no_answer(server.value):
+            return is_gone(server.what, server.value, why)
+    return ""
+
+
+def is_gone(what: str, address: str, why: str) -> str:
+    """In words."""
+    return f"{what} at {address} is gone ({why}). Start it again"
+
+
 @contextlib.contextmanager
-def launching(label: str, endpoint: str = "") -> Iterator[None]:
+def launching(label: str, servers: Sequence[Address] = ()) -> Iterator[None]:
     """Raises JobFailed, one line, where the job service does not take the job, or cannot be started or downloaded.
 
-    endpoint: its address, if it was started before; it may have died since the last job.
+    servers: that were started before; one may have died since the last job.
     """
-
-    def failed(why: str) -> JobFailed:
-        return JobFailed(f"{label}: the job service at {endpoint} is gone ({why}). Start it again. {AGAIN}")
-
-    if endpoint and (why := no_answer(endpoint)):
-        raise failed(why)
+    if line := gone_server(servers):
+        raise JobFailed(f"{label}: {line}. {AGAIN}")
     try:
         yield
     except ServiceGone as error:
-        raise failed(str(error)) from error
+        raise JobFailed(f"{label}: {error}. {AGAIN}") from error
     except (grpc.RpcError, grpc.FutureTimeoutError, URLError) as error:
-        if endpoint and (why := no_answer(endpoint)):
-            raise failed(why) from error
         why = getattr(error, "details", lambda: "")() or str(error) or type(error).__name__
-        raise JobFailed(f"{label}: the job could not be launched: {cut(why)}. {AGAIN}") from error
+        line = gone_server(servers) or f"the job could not be launched: {cut(why)}"
+        raise JobFailed(f"{label}: {line}. {AGAIN}") from error
     except RuntimeError as error:
         if not str(error).startswith(NOT_STARTED):
             raise

@@ -4,7 +4,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -14,7 +14,8 @@ from apache_beam.runners.portability.portable_runner import PipelineResult, Port
 from refinery.pipelines.progress.work import OUTCOMES
 from refinery.pipelines.runners.dataflow.error_lines import short_error
 from refinery.pipelines.runners.dataflow.jobs import AGAIN, JobFailed
-from refinery.pipelines.runners.portable.addresses import CONNECT_SECONDS
+from refinery.pipelines.runners.portable.addresses import CONNECT_SECONDS, SERVICE, Address
+from refinery.pipelines.runners.portable.launch import gone_server
 from refinery.transforms.core.live import WORK
 
 POLL_SECONDS = 5.0  # between requests for the counts
@@ -83,14 +84,19 @@ def telling_of_missing_workers(
         thread.join()
 
 
-def wait(result: PipelineResult, label: str) -> None:
-    """Return when the job is done. Raises JobFailed, one line and what to do, for every other end."""
+def wait(result: PipelineResult, label: str, servers: Sequence[Address] = ()) -> None:
+    """Return when the job is done. Raises JobFailed, one line and what to do, for every other end.
+
+    servers: whose end would be the reason.
+    """
     try:
         state = result.wait_until_finish()
     except grpc.RpcError as error:
         code = getattr(error, "code", lambda: None)()
-        raise JobFailed(f"{label}: the job service is gone ({getattr(code, 'name', 'no answer')}). {AGAIN}") from error
+        line = gone_server(servers) or f"{SERVICE} is gone ({getattr(code, 'name', 'no answer')})"
+        raise JobFailed(f"{label}: {line}. {AGAIN}") from error
     except RuntimeError as error:
-        raise JobFailed(f"{label}: the job failed: {short_error(str(error))}. {AGAIN}") from error
+        line = gone_server(servers) or f"the job failed: {short_error(str(error))}"
+        raise JobFailed(f"{label}: {line}. {AGAIN}") from error
     if state != "DONE":
         raise JobFailed(f"{label}: the job ended as {state}. {AGAIN}")

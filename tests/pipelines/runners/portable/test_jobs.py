@@ -16,6 +16,7 @@ from google.protobuf.struct_pb2 import Struct
 
 from refinery.pipelines.runners.dataflow.jobs import JobFailed
 from refinery.pipelines.runners.portable import attach, launch, watch
+from refinery.pipelines.runners.portable.addresses import Address
 from refinery.pipelines.runners.portable.launch import launching
 from refinery.pipelines.runners.portable.watch import JobCounts, telling_of_missing_workers, wait
 
@@ -185,6 +186,16 @@ def test_a_service_that_goes_away_is_one_line() -> None:
         wait(PipelineResult(FakeService(), "one", iter([]), events()), "clean")
 
 
+def test_a_job_that_fails_because_its_pool_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine says that a call failed; who is gone is known here."""
+    pool = Address("--environment_config", "localhost:1", "the worker pool", "")
+    monkeypatch.setattr(launch, "no_answer", lambda address: "connection refused")
+    with pytest.raises(
+        JobFailed, match=r"clean: the worker pool at localhost:1 is gone \(connection refused\)\. Start it"
+    ):
+        wait(result_of(FakeService(), RUNNING, FAILED, message="_InactiveRpcError"), "clean", [pool])
+
+
 @pytest.mark.parametrize("error", [Gone(), grpc.FutureTimeoutError(), URLError("no such host")])
 def test_a_launch_that_fails_is_one_line(error: Exception) -> None:
     with pytest.raises(JobFailed) as caught, launching("clean"):
@@ -212,18 +223,17 @@ def test_options_of_an_engine_in_java_pass(monkeypatch: pytest.MonkeyPatch) -> N
         check_beam_flags(["--objectReuse"], (), described)
 
 
-def test_a_job_service_that_dies_during_a_launch_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_service_that_dies_during_a_launch_is_not_waited_for() -> None:
     """Nobody listens there: the wait, which has no limit here, ends."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"localhost:{server.getsockname()[1]}"
-    with pytest.raises(launch.ServiceGone, match="refused"):
-        launch.connected(endpoint, None)
-    monkeypatch.setattr(launch, "no_answer", lambda address: "")  # when the launch began
     with (
-        pytest.raises(JobFailed, match=r"clean: the job service at \S+ is gone \(refused\)\. Start it again\."),
-        launching("clean", endpoint),
+        pytest.raises(
+            JobFailed, match=r"clean: the job service at \S+ is gone \(connection refused\)\. Start it again\."
+        ),
+        launching("clean"),
     ):
-        raise launch.ServiceGone("refused")
+        launch.connected(endpoint, None)
 
 
 def test_a_job_is_followed_as_long_as_it_takes() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from refinery.pipelines.runners.dataflow.jobs import JobFailed
 from refinery.pipelines.runners.portable import launch
+from refinery.pipelines.runners.portable.addresses import Address
 
 # A command that starts a server, lets it end with itself, says its number and waits.
 COMMAND = """
@@ -52,6 +53,6 @@ def test_a_job_service_that_is_gone_is_said_before_a_job(monkeypatch: pytest.Mon
     monkeypatch.setattr(launch, "no_answer", lambda address: "connection refused")
     with (
         pytest.raises(JobFailed, match=r"clean: the job service at localhost:1 is gone .connection refused.. Start it"),
-        launch.launching("clean", "localhost:1"),
+        launch.launching("clean", [Address("--job_endpoint", "localhost:1", "the job service", "")]),
     ):
         pytest.fail("no job is launched")
