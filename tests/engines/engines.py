@@ -17,6 +17,7 @@ TOOLS = Path(os.environ.get("REFINERY_ENGINE_TOOLS", ROOT / ".engines"))
 PRISM = TOOLS / "prism"
 START_SECONDS = 120.0  # until a server answers, also on a busy machine
 POOL = ("refinery.pipelines.runners.worker_pool", "--service_port")  # module, flag of its port
+POOL_WORKER = "refinery.pipelines.runners.pool_worker"
 JOB_SERVICE = ("refinery.pipelines.runners.job_service", "--job_port")
 
 

@@ -17,6 +17,7 @@ from tests.engines.engines import (
     JOB_SERVICE,
     LOOPBACK,
     POOL,
+    POOL_WORKER,
     PRISM,
     WITH_PRISM,
     free_port,
@@ -27,6 +28,7 @@ from tests.engines.engines import (
 from tests.sampling import seed
 
 LAUNCHER, WORKER, SERVICE, PRISM_ITSELF = "launcher", "worker", "job service", "Prism"
+STARTING, POOL_ITSELF = "starting worker", "pool"  # a worker that has not connected yet; the process that starts them
 POLL_SECONDS = 0.01
 MOST_SECONDS = 100.0  # until something that must happen has happened, on a busy machine
 LATEST = 0.7  # of the time that a phase takes on the local runner, which is the fastest
@@ -54,7 +56,7 @@ class Setting:
 
     @property
     def has_pool(self) -> bool:
-        return WORKER in self.servers
+        return POOL_ITSELF in self.servers
 
     @property
     def uses_prism(self) -> bool:
@@ -66,9 +68,9 @@ SETTINGS = (
     Setting("slices", (LAUNCHER, WORKER), ("--workers=2",), sliced=True),
     Setting("DirectRunner", (LAUNCHER,), ("--runner=DirectRunner",)),
     Setting("job service, loopback", (LAUNCHER, SERVICE), (LOOPBACK,), (SERVICE,)),
-    Setting("job service, pool", (LAUNCHER, WORKER, SERVICE), (), (SERVICE, WORKER)),
+    Setting("job service, pool", (LAUNCHER, WORKER, STARTING, POOL_ITSELF, SERVICE), (), (SERVICE, POOL_ITSELF)),
     Setting("Prism, loopback", (LAUNCHER, PRISM_ITSELF), WITH_PRISM),
-    Setting("Prism, pool", (LAUNCHER, WORKER, PRISM_ITSELF), WITH_PRISM, (WORKER,)),
+    Setting("Prism, pool", (LAUNCHER, WORKER, STARTING, POOL_ITSELF, PRISM_ITSELF), WITH_PRISM, (POOL_ITSELF,)),
 )
 
 
@@ -86,7 +88,7 @@ class Cell:
     @property
     def share(self) -> float:
         """How far into the phase: another one on every commit."""
-        return random.Random(f"{seed()} {self}").uniform(0, LATEST)
+        return 0 if self.victim == STARTING else random.Random(f"{seed()} {self}").uniform(0, LATEST)
 
 
 CELLS = [
@@ -150,7 +152,7 @@ class Beside:
             process.wait(timeout=60)
 
     def start_missing(self) -> None:
-        modules = {SERVICE: JOB_SERVICE, WORKER: POOL}
+        modules = {SERVICE: JOB_SERVICE, POOL_ITSELF: POOL}
         for name, port in self.ports.items():
             if name not in self.running or self.running[name].poll() is not None:
                 self.running[name] = serve(*modules[name], port, {MARK: self.mark})
@@ -161,8 +163,8 @@ class Beside:
         found = [*self.setting.flags]
         if SERVICE in self.ports:
             found += service_flags(f"localhost:{self.ports[SERVICE]}")
-        if WORKER in self.ports:
-            found += pool_flags(f"localhost:{self.ports[WORKER]}", 2)
+        if POOL_ITSELF in self.ports:
+            found += pool_flags(f"localhost:{self.ports[POOL_ITSELF]}", 2)
         return found
 
     def launch(self, folder: Path, words: Sequence[str], output: Path) -> "subprocess.Popen[bytes]":
@@ -180,17 +182,20 @@ class Beside:
         """Process ids of what has that name, as far as it is there by now."""
         if name == LAUNCHER:
             yield launcher
-        elif name == SERVICE:
-            yield self.running[SERVICE].pid
+        elif name in self.running:
+            yield self.running[name].pid
         elif name == PRISM_ITSELF:
             yield from (pid for pid, line in processes(self.mark).items() if line.startswith(str(PRISM)))
         elif self.setting.has_pool:
-            pool = self.running[WORKER].pid
-            mine = (pid for pid in processes(self.mark) if parent(pid) == pool)
-            yield from (pid for pid in mine if pid not in self.earlier and is_connected(pid))
+            mine = {*self.pool_workers()} - self.earlier
+            yield from (pid for pid in mine if is_connected(pid) == (name == WORKER))
         else:  # workers of the local runner are forked by a process of their own
             mine = processes(self.mark)
             yield from (pid for pid in mine if parent(parent(pid)) == launcher)
+
+    def pool_workers(self) -> list[int]:
+        """Process ids of workers of a pool, also of one that is gone."""
+        return [pid for pid, line in processes(self.mark).items() if f" {POOL_WORKER} " in line]
 
     def kill(self, name: str, launcher: "subprocess.Popen[bytes]") -> bool:
         """Kill one process of that name, as the out-of-memory killer does it, once there is one. False where the
