@@ -1,4 +1,5 @@
-"""Something of a run is killed, on every engine and in every phase: the same command then gives the same bytes."""
+"""Something of a run is killed, on every engine and in every phase: it goes on, or the same command does, to the same
+bytes."""
 
 import os
 import signal
