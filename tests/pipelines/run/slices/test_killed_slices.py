@@ -70,7 +70,7 @@ FULL = [  # what fails for want of room, and how many commands of the chain that
     ("fill", "work/documents", 2),
     ("link", r"clean/wave-.*\.json", 2),
     ("make", "work/verdicts", 1),
-    ("fill", "work/exchange/shards-0/.*sections", 2),
+    ("fill", "work/exchange/shards-0/", 2),
     ("link", r"exchange/shards-0/slice-.*\.json", 2),
     ("link", r"sealed\.json", 2),
     ("fill", "train/", 1),
