@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from tests.engines.killed import (
     processes,
     wait_until,
 )
-from tests.engines.test_engines import RECIPES, digests, make_lane, refinery
+from tests.engines.lanes import RECIPES, digests, refinery
 from tests.pipelines.small_runs import check_work, folder_files
 from tests.sampling import sampled
 
@@ -36,9 +37,9 @@ ATTEMPTS = 4  # a phase may be over before something of it is killed
 KEPT = 6  # cells of a commit: at least one for each of what can die
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_lane("web", tmp_path_factory.mktemp("killed"))
+@pytest.fixture
+def demo(lane_folder: Callable[[str], Path]) -> Path:
+    return lane_folder("web")
 
 
 @pytest.mark.parametrize("cell", sampled("kills", CELLS, KEPT, lambda cell: [cell.victim]), ids=str)
