@@ -17,7 +17,6 @@ REQUIRED = "required"  # stands for the default that a field does not have
 STAGE = '''"""Documents that are mostly digits: tables, logs, price lists."""
 
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.params import Params, Share
 from refinery.transforms.core.stage import Reason, Stage
 
