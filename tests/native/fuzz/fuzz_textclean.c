@@ -31,12 +31,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(!expected == !found && (!found || PyObject_RichCompareBool(found, hash, Py_EQ) == 1), "text_id(text)");
     Py_XDECREF(hash);
     PyObject *encoded = answer(PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass"));
-    PyObject *size = answer(PyObject_CallMethod(kernel, "utf8_size", "O", text));
-    require(PyLong_AsSsize_t(size) == PyBytes_GET_SIZE(encoded), "utf8_size(text)");
+    PyObject *length = answer(PyObject_CallMethod(kernel, "utf8_size", "O", text));
+    require(PyLong_AsSsize_t(length) == PyBytes_GET_SIZE(encoded), "utf8_size(text)");
     PyObject *lone = answer(PyObject_CallMethod(kernel, "has_surrogates", "O", text));
     require((lone == Py_True) == !expected, "has_surrogates(text)");
     Py_DECREF(encoded);
-    Py_DECREF(size);
+    Py_DECREF(length);
     Py_DECREF(lone);
     Py_DECREF(words);
     Py_DECREF(joined);
