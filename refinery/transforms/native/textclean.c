@@ -263,7 +263,7 @@ INLINE uint64_t equal_to(uint64_t eight, uint8_t c)
     return ~(((other & ~EIGHT_HIGHS) + ~EIGHT_HIGHS) | other) & EIGHT_HIGHS;
 }
 
-/* Returns the length written to out (room for n characters in UTF-8), or -1 at a lone surrogate. */
+/* Returns the length written to out (room for n characters in UTF-8, and a byte), or -1 at a lone surrogate. */
 #define DEFINE_COLLAPSE(NAME, CHAR, LOAD)                                                                              \
     static Py_ssize_t NAME(const CHAR *in, Py_ssize_t n, uint8_t *out)                                                 \
     {                                                                                                                  \
@@ -289,25 +289,27 @@ INLINE uint64_t equal_to(uint64_t eight, uint8_t c)
                 o += 8;                                                                                                \
                 blank = blanks >> 56;                                                                                  \
             }                                                                                                          \
-            do { /* one character, and those beyond ASCII behind it */                                                 \
+            do { /* one character, and all up to two of ASCII */                                                       \
                 if (in == end)                                                                                         \
                     break;                                                                                             \
                 uint32_t c = *in++;                                                                                    \
+                if (c < 0x800) { /* without a branch: alphabets have blanks at every word's end */                     \
+                    uint64_t split = splits[c], wide = c >= 0x80;                                                      \
+                    uint8_t first = (uint8_t)(wide ? 0xC0 | c >> 6 : c);                                               \
+                    o[0] = split ? ' ' : first;                                                                        \
+                    o[1] = (uint8_t)(0x80 | (c & 0x3F));                                                               \
+                    o += (1 + wide) * !split + (split & !blank);                                                       \
+                    blank = split;                                                                                     \
+                    continue;                                                                                          \
+                }                                                                                                      \
                 if (splits_at(c)) {                                                                                    \
                     *o = ' ';                                                                                          \
                     o += !blank;                                                                                       \
                     blank = 1;                                                                                         \
-                    while (in < end && splits_at(*in))                                                                 \
-                        in++;                                                                                          \
                     continue;                                                                                          \
                 }                                                                                                      \
                 blank = 0;                                                                                             \
-                if (c < 0x80) {                                                                                        \
-                    *o++ = (uint8_t)c;                                                                                 \
-                } else if (c < 0x800) {                                                                                \
-                    *o++ = (uint8_t)(0xC0 | c >> 6);                                                                   \
-                    *o++ = (uint8_t)(0x80 | (c & 0x3F));                                                               \
-                } else if (c < 0x10000) {                                                                              \
+                if (c < 0x10000) {                                                                                     \
                     if ((c & 0xF800) == 0xD800)                                                                        \
                         return -1;                                                                                     \
                     *o++ = (uint8_t)(0xE0 | c >> 12);                                                                  \
@@ -319,7 +321,7 @@ INLINE uint64_t equal_to(uint64_t eight, uint8_t c)
                     *o++ = (uint8_t)(0x80 | (c >> 6 & 0x3F));                                                          \
                     *o++ = (uint8_t)(0x80 | (c & 0x3F));                                                               \
                 }                                                                                                      \
-            } while (in < end && *in >= 0x80);                                                                         \
+            } while (in < end && (*in >= 0x80 || (end - in > 1 && in[1] >= 0x80) || (splits[*in] && blank)));          \
         }                                                                                                              \
         return o - out - (o > out && blank);                                                                           \
     }
@@ -341,7 +343,7 @@ static PyObject *text_id(PyObject *self, PyObject *text)
     int width = (int)PyUnicode_KIND(text);
     const void *in = PyUnicode_DATA(text);
     Py_ssize_t most = PyUnicode_IS_ASCII(text) ? 1 : width == 1 ? 2 : width == 2 ? 3 : 4; /* bytes a code point */
-    uint8_t *out = n <= PY_SSIZE_T_MAX / most ? PyMem_RawMalloc((size_t)(n * most)) : NULL;
+    uint8_t *out = n < PY_SSIZE_T_MAX / most ? PyMem_RawMalloc((size_t)(n * most) + 1) : NULL;
     if (out == NULL)
         return PyErr_NoMemory();
 
