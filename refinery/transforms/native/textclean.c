@@ -321,7 +321,7 @@ INLINE uint64_t equal_to(uint64_t eight, uint8_t c)
                     *o++ = (uint8_t)(0x80 | (c >> 6 & 0x3F));                                                          \
                     *o++ = (uint8_t)(0x80 | (c & 0x3F));                                                               \
                 }                                                                                                      \
-            } while (in < end && (*in >= 0x80 || (end - in > 1 && in[1] >= 0x80) || (splits[*in] && blank)));          \
+            } while (end - in > 1 && ((in[0] | in[1]) >= 0x80 || (blank && splits[in[0]])));                           \
         }                                                                                                              \
         return o - out - (o > out && blank);                                                                           \
     }
