@@ -153,7 +153,7 @@ def _judge_as_datatrove(
     reason = _judge_basic(found, len(text), basic) if basic else None
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
-        counts = datatrove.gopher_counts(text, found, gopher.max_bullet_lines, gopher.max_ellipsis_lines)
+        counts = datatrove.gopher_counts(text, found)
         reason = _judge_gopher(counts, _mean_word(counts), known, stop_lists, gopher)
     if reason is None and params.repetition:
         reason = _judge_repetition(datatrove.repetition_counts(text, found), len(text), params.repetition)
@@ -161,8 +161,8 @@ def _judge_as_datatrove(
         text, left = datatrove.c4_text(text, params.limits, c4.remove_citations)
         reason = _judge_c4(Counts(left, lines=found.lines), c4)
         text = (text if left.text is None else left.text).strip()
-        if reason is None and fineweb:  # white space around a line, and what the line rules left, count otherwise
-            found = measure(text, (), 0, fineweb.short_line_chars, 0, 0, kernel.LINES)
+        if reason is None and fineweb:  # the words of what the line rules left
+            found = measure(text, (), 0, 0, 0, 0, 0)
     if reason is None and fineweb:
         reason = _judge_fineweb(datatrove.fineweb_counts(text, found, fineweb.short_line_chars), fineweb)
     return text, reason
