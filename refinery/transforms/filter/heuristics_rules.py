@@ -171,9 +171,14 @@ class RepetitionParams(Params):
         return tuple((figure, most, figure.reason) for figure, most in found if most is not None)
 
     @cached_property
-    def max_ngram(self) -> int:
-        """Words of the longest n-grams that a rule counts; 0: none."""
-        return max((figure.ngram for figure, _, _ in self.rules), default=0)
+    def line_limits(self) -> tuple[tuple[str, float, str], ...]:
+        """(name of the figure, threshold, reason) of the rules for lines and paragraphs."""
+        return tuple((figure.name, most, reason) for figure, most, reason in self.rules if not figure.ngram)
+
+    @cached_property
+    def ngram_limits(self) -> tuple[tuple[int, float, str], ...]:
+        """(n, threshold, reason) of the rules for n-grams; n ascends."""
+        return tuple((figure.ngram, most, reason) for figure, most, reason in self.rules if figure.ngram)
 
 
 class Figure(NamedTuple):
