@@ -80,7 +80,8 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 def how_it_ended(code: int) -> str:
     """In words, for the one who launched the job."""
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    return f"a worker of the pool ended with {how}" + (", as by lack of memory" if code == -signal.SIGKILL else "")
+    perhaps = "; it may have run out of memory" if code == -signal.SIGKILL else ""
+    return f"a worker of the pool ended with {how}{perhaps}"
 
 
 def answer_for(worker: str, control: str, why: str) -> None:
