@@ -1,13 +1,16 @@
 """Cues are found where regular expressions find them, in bytes of any kind and length."""
 
 import re
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.native import signs as kernel
 from refinery.transforms.statistics.cues import Cues, is_cue
+from tests.native.kernel_calls import call
 
 CUES = (r"<[/a-z]", r"[ \t]{5}|\n{4}", r"\xc2[\x80-\x9f]|\x00", "(?i)cookie|log in", "x{64}", r"\)\s\{|\}", "x{63}y")
 PARTS = (b"<", b"/", b"a", b" ", b"    ", b"\n\n", b"\t", b"\xc2", b"\x85", b"\0", b"CooKie", b"LOG ", b"in", b"x" * 31)
@@ -64,3 +67,18 @@ def test_many_lines_overflow_no_counter(character: str) -> None:
         assert kernel.count_lines(character + "\n" * lines) == lines + 1
     with pytest.raises(TypeError, match="text: bytes given, a str is needed"):
         kernel.count_lines(b"")  # type: ignore[arg-type]  # what is refused
+
+
+@pytest.mark.parametrize(
+    ("function", "changed", "sentence"),
+    [
+        (kernel.find, {"table": np.zeros((257, 4), np.uint64)}, "table: 258 rows of 4 uint64"),
+        (kernel.repeats_line, {"least": 0}, "least: 0 given"),
+        (kernel.repeats_line, {"times": 0}, "times: 0 given"),
+        (kernel.repeats_line, {"least": 2**64}, "least: a number above"),
+        (kernel.lines_end_in, {"times": 0}, "times: 0 given"),
+    ],
+)
+def test_values_out_of_bounds_are_refused(function: Any, changed: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call(function, changed)
