@@ -113,7 +113,12 @@ def _without_citations(
     return left, measure(left, (), 0, short, words, chars, flags & ~(kernel.WORDS | kernel.PARAGRAPHS))
 
 
+# What is counted in a text, kept until the next text: no count depends on a threshold.
 _counted, _left = LastCall(measure), LastCall(_without_citations)
+_quality, _shares = LastCall(counting.quality), LastCall(Shares)
+_gopher_counts, _repetition_counts = LastCall(datatrove.gopher_counts), LastCall(datatrove.repetition_counts)
+_c4_text, _fineweb_counts = LastCall(datatrove.c4_text), LastCall(datatrove.fineweb_counts)
+_cut, _c4_lines, _lines_counted = LastCall(_cut_citations), LastCall(counting.c4_lines), LastCall(measure)
 
 
 def _judge_c4(found: Features | Counts, p: C4Params) -> str | None:
@@ -167,18 +172,18 @@ def _judge_as_datatrove(
     reason = _judge_basic(found, len(text), basic) if basic else None
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
-        counts = datatrove.gopher_counts(text, found, gopher.max_bullet_lines, gopher.max_ellipsis_lines)
+        counts = _gopher_counts(text, found, gopher.max_bullet_lines, gopher.max_ellipsis_lines)
         reason = _judge_gopher(counts, _mean_word(counts), known, stop_lists, gopher)
     if reason is None and params.repetition:
-        reason = _judge_repetition(datatrove.repetition_counts(text, found), len(text), params.repetition)
+        reason = _judge_repetition(_repetition_counts(text, found), len(text), params.repetition)
     if reason is None and c4:
-        text, left = datatrove.c4_text(text, params.limits, c4.remove_citations)
+        text, left = _c4_text(text, params.limits, c4.remove_citations)
         reason = _judge_c4(Counts(left, lines=found.lines), c4)
         text = (text if left.text is None else left.text).strip()
         if reason is None and fineweb:  # white space around a line, and what the line rules left, count otherwise
-            found = measure(text, (), 0, fineweb.short_line_chars, 0, 0, kernel.LINES)
+            found = _lines_counted(text, (), 0, fineweb.short_line_chars, 0, 0, kernel.LINES)
     if reason is None and fineweb:
-        reason = _judge_fineweb(datatrove.fineweb_counts(text, found, fineweb.short_line_chars), fineweb)
+        reason = _judge_fineweb(_fineweb_counts(text, found, fineweb.short_line_chars), fineweb)
     return text, reason
 
 
@@ -191,22 +196,22 @@ def _judge_all_occurrences(
     reason = _judge_basic(found, len(text), params.basic) if params.basic else None
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
-        counts = counting.quality(text, stop_lists, units)
+        counts = _quality(text, stop_lists, units)
         length = word_length(counts, units, gopher.word_bounds(known))
         reason = _judge_gopher(counts, length, known, stop_lists, gopher)
     if reason is None and repetition:
-        shares = Shares(text, units, repetition.max_ngram)
+        shares = _shares(text, units, repetition.max_ngram)
         rules = repetition.rules
         reason = next((reason for what, most, reason in rules if shares.of(what.name, what.ngram) > most), None)
     if reason is not None:
         return text, reason
     if c4 and params.counting == "dolma":
-        whole = text = _cut_citations(text, 0) if c4.remove_citations else text
-        text = counting.c4_lines(text, c4.require_terminal_punctuation, c4.min_words_per_line or 0)
+        whole = text = _cut(text, 0) if c4.remove_citations else text
+        text = _c4_lines(text, c4.require_terminal_punctuation, c4.min_words_per_line or 0)
         _, short, _, chars, flags = params.limits
         limits = (0, short, 0, chars, flags & ~(kernel.NEED_TERMINAL | kernel.WORDS | kernel.PARAGRAPHS))
         marks = {"lorem_ipsum": "lorem ipsum" in whole.lower(), "curly_brackets": "{" in whole}
-        return _judge_lines(text, Counts(measure(text, (), *limits), lines=found.lines, **marks), params)
+        return _judge_lines(text, Counts(_lines_counted(text, (), *limits), lines=found.lines, **marks), params)
     if c4 and c4.remove_citations:
         text, found = _left(text, found, c4.max_word_chars or 0, params.limits)
     return _judge_lines(text, found, params)
