@@ -202,7 +202,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
     },
     ngrams.windows: lambda: {"text": "a b", "table": character_table(), "ngram": 13, "salt": 0},
     textclean.clean: lambda: {"text": "a b", "inner": True},
-    textclean.collapse: lambda: {"text": "a b"},
+    textclean.text_id: lambda: {"text": "a b"},
     textclean.utf8_size: lambda: {"text": "a b"},
     textclean.has_surrogates: lambda: {"text": "a b"},
     best_fit.pack: lambda: {

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
-from refinery.pipelines.runners.beam_parts import import_without_clouds
+from refinery.pipelines.runners.beam_parts import import_beam
 from refinery.pipelines.shell.own_process import is_ours_alone
 
 # What a worker frees goes back to the system. Otherwise glibc raises its threshold for that with every large block, and
@@ -40,7 +40,7 @@ def prepare_to_fork() -> None:
     if is_ours_alone() and "pyarrow" not in sys.modules:
         for name, value in ARROW_POOL.items():
             os.environ.setdefault(name, value)
-        import_without_clouds()
+        import_beam()
         _may_fork = True
 
 

@@ -262,9 +262,9 @@ def run_local(
     pool.settle()
 
 
-def repeats(flags: Sequence[str]) -> bool:
-    """Whether these flags have Beam replay every bundle."""
-    return bool(PipelineOptions(list(flags)).view_as(DirectOptions).direct_runner_bundle_repeat)
+def repeats(options: PipelineOptions) -> bool:
+    """Whether these options have Beam replay every bundle."""
+    return bool(options.view_as(DirectOptions).direct_runner_bundle_repeat)
 
 
 def local_options(workers: int, flags: list[str]) -> PipelineOptions:

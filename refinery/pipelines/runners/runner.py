@@ -225,12 +225,12 @@ class Runner:
         with contextlib.nullcontext() if self.quiet else current().watch(label, totals, work, self._pids):
             if self.name == "local":
                 with scratch_space(self.scratch) as folder:  # a pipeline makes a temporary folder, too
-                    pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
-                    settings = folder / "exchanges", max(1, self.workers), repeats(self.flags)
+                    remember_what_never_changes()
+                    options = local_options(self.workers, list(self.flags))  # one list of flags: parsing takes a while
+                    pipeline = beam.Pipeline(runner="FnApiRunner", options=options)
+                    settings = folder / "exchanges", max(1, self.workers), repeats(options)
                     disk = exchanges.begin(*settings) if exchanges else DiskExchanges(str(settings[0]), *settings[1:])
                     exchange_on_disk(pipeline, disk)
-                    remember_what_never_changes()
-                    options = local_options(self.workers, list(self.flags))
                     with quick_pickles(), self._ending_workers():
                         build(pipeline)
                         finish_graph(pipeline)

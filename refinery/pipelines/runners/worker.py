@@ -26,6 +26,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import IO, Any
 
+import numpy.ma  # noqa: F401 - here and below: what numpy and Arrow would import late, in every process
+import pyarrow.dataset  # noqa: F401
 from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares

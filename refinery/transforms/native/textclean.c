@@ -1,18 +1,20 @@
-/* One pass over the buffer of a Python str: the cleaning of a text, its whitespace-collapsed UTF-8, its size in UTF-8.
+/* One pass over the buffer of a Python str: the cleaning of a text, its id, its size in UTF-8.
  *
  * clean(text, inner): drops what nobody sees, unifies line ends and spaces, strips line ends, keeps one blank line.
- * collapse(text): the bytes of " ".join(text.split()), for document ids.
+ * text_id(text): 16 bytes of BLAKE2b of " ".join(text.split()).encode().
  * utf8_size(text): the length of text.encode("utf-8", "surrogatepass").
  * has_surrogates(text): whether it has lone surrogates, so text.encode() raises.
  *
- * clean and collapse copy eight characters at a time up to the first that does not stay as it is: words are short, and
+ * clean and text_id copy eight characters at a time up to the first that does not stay as it is: words are short, and
  * a branch at each space costs more than the characters.
  *
- * Cost: linear in time, and one output buffer of at most the size of the input (collapse: at most 3 or 4 bytes a code
+ * Cost: linear in time, and one output buffer of at most the size of the input (text_id: at most 3 or 4 bytes a code
  * point). Safety: nothing is written that was not read, so the output fits; arguments are checked at entry; tables
  * cover every code point of the widths that they are asked for. The GIL is released for long texts (a str's buffer
  * never changes). */
 #include "kernel.h"
+
+#include "blake2b.h"
 
 enum { PLAIN = 0, SPACE = 1, TAB = 2, NEWLINE = 3, DROP = 4, MARK = 5 };
 
@@ -261,7 +263,7 @@ INLINE uint64_t equal_to(uint64_t eight, uint8_t c)
     return ~(((other & ~EIGHT_HIGHS) + ~EIGHT_HIGHS) | other) & EIGHT_HIGHS;
 }
 
-/* Returns the length written to out (room for n characters in UTF-8), or -1 at a lone surrogate. */
+/* Returns the length written to out (room for n characters in UTF-8, and a byte), or -1 at a lone surrogate. */
 #define DEFINE_COLLAPSE(NAME, CHAR, LOAD)                                                                              \
     static Py_ssize_t NAME(const CHAR *in, Py_ssize_t n, uint8_t *out)                                                 \
     {                                                                                                                  \
@@ -287,25 +289,27 @@ INLINE uint64_t equal_to(uint64_t eight, uint8_t c)
                 o += 8;                                                                                                \
                 blank = blanks >> 56;                                                                                  \
             }                                                                                                          \
-            do { /* one character, and those beyond ASCII behind it */                                                 \
+            do { /* one character, and all up to two of ASCII */                                                       \
                 if (in == end)                                                                                         \
                     break;                                                                                             \
                 uint32_t c = *in++;                                                                                    \
+                if (c < 0x800) { /* without a branch: alphabets have blanks at every word's end */                     \
+                    uint64_t split = splits[c], wide = c >= 0x80;                                                      \
+                    uint8_t first = (uint8_t)(wide ? 0xC0 | c >> 6 : c);                                               \
+                    o[0] = split ? ' ' : first;                                                                        \
+                    o[1] = (uint8_t)(0x80 | (c & 0x3F));                                                               \
+                    o += (1 + wide) * !split + (split & !blank);                                                       \
+                    blank = split;                                                                                     \
+                    continue;                                                                                          \
+                }                                                                                                      \
                 if (splits_at(c)) {                                                                                    \
                     *o = ' ';                                                                                          \
                     o += !blank;                                                                                       \
                     blank = 1;                                                                                         \
-                    while (in < end && splits_at(*in))                                                                 \
-                        in++;                                                                                          \
                     continue;                                                                                          \
                 }                                                                                                      \
                 blank = 0;                                                                                             \
-                if (c < 0x80) {                                                                                        \
-                    *o++ = (uint8_t)c;                                                                                 \
-                } else if (c < 0x800) {                                                                                \
-                    *o++ = (uint8_t)(0xC0 | c >> 6);                                                                   \
-                    *o++ = (uint8_t)(0x80 | (c & 0x3F));                                                               \
-                } else if (c < 0x10000) {                                                                              \
+                if (c < 0x10000) {                                                                                     \
                     if ((c & 0xF800) == 0xD800)                                                                        \
                         return -1;                                                                                     \
                     *o++ = (uint8_t)(0xE0 | c >> 12);                                                                  \
@@ -317,7 +321,7 @@ INLINE uint64_t equal_to(uint64_t eight, uint8_t c)
                     *o++ = (uint8_t)(0x80 | (c >> 6 & 0x3F));                                                          \
                     *o++ = (uint8_t)(0x80 | (c & 0x3F));                                                               \
                 }                                                                                                      \
-            } while (in < end && *in >= 0x80);                                                                         \
+            } while (end - in > 1 && ((in[0] | in[1]) >= 0x80 || (blank && splits[in[0]])));                           \
         }                                                                                                              \
         return o - out - (o > out && blank);                                                                           \
     }
@@ -326,24 +330,24 @@ DEFINE_COLLAPSE(collapse_1, Py_UCS1, eight_1)
 DEFINE_COLLAPSE(collapse_2, Py_UCS2, eight_2)
 DEFINE_COLLAPSE(collapse_4, Py_UCS4, eight_4)
 
-static PyObject *collapse(PyObject *self, PyObject *text)
+#define ID_BYTES 16
+
+static PyObject *text_id(PyObject *self, PyObject *text)
 {
     (void)self;
     if (!PyUnicode_Check(text))
-        return PyErr_Format(PyExc_TypeError, "collapse() takes a str, not %.100s", Py_TYPE(text)->tp_name);
+        return PyErr_Format(PyExc_TypeError, "text_id() takes a str, not %.100s", Py_TYPE(text)->tp_name);
     if (PyUnicode_READY(text) < 0)
         return NULL;
     Py_ssize_t n = PyUnicode_GET_LENGTH(text), size;
     int width = (int)PyUnicode_KIND(text);
     const void *in = PyUnicode_DATA(text);
     Py_ssize_t most = PyUnicode_IS_ASCII(text) ? 1 : width == 1 ? 2 : width == 2 ? 3 : 4; /* bytes a code point */
-    if (n > PY_SSIZE_T_MAX / most)
+    uint8_t *out = n < PY_SSIZE_T_MAX / most ? PyMem_RawMalloc((size_t)(n * most) + 1) : NULL;
+    if (out == NULL)
         return PyErr_NoMemory();
 
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, n * most);
-    if (bytes == NULL)
-        return NULL;
-    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(bytes);
+    uint8_t digest[ID_BYTES];
     PyThreadState *saved = n > GIL_LIMIT ? PyEval_SaveThread() : NULL;
     if (width == 1)
         size = collapse_1(in, n, out);
@@ -351,16 +355,16 @@ static PyObject *collapse(PyObject *self, PyObject *text)
         size = collapse_2(in, n, out);
     else
         size = collapse_4(in, n, out);
+    if (size >= 0)
+        blake2b(digest, ID_BYTES, out, (uint64_t)size);
     if (saved != NULL)
         PyEval_RestoreThread(saved);
 
-    if (size < 0) { /* let Python name the surrogate and its place */
-        Py_DECREF(bytes);
-        return PyUnicode_AsUTF8String(text);
-    }
-    if (size < n * most)
-        _PyBytes_Resize(&bytes, size); /* sets bytes to NULL when it fails */
-    return bytes;
+    PyMem_RawFree(out);
+    if (size >= 0)
+        return PyBytes_FromStringAndSize((const char *)digest, ID_BYTES);
+    Py_XDECREF(PyUnicode_AsUTF8String(text)); /* Python names the surrogate and its place */
+    return NULL;
 }
 
 /* Bytes beyond one a character, in UTF-8; sums of 32 bits are faster, and hold for so many characters. */
@@ -427,7 +431,7 @@ static PyObject *has_surrogates(PyObject *self, PyObject *text)
 
 static PyMethodDef methods[] = {
     {"clean", clean, METH_VARARGS, "clean(text, inner) -> str: see transforms.clean_text."},
-    {"collapse", collapse, METH_O, "collapse(text) -> bytes: ' '.join(text.split()).encode()."},
+    {"text_id", text_id, METH_O, "text_id(text) -> bytes: see transforms.core.document.document_id."},
     {"utf8_size", utf8_size, METH_O, "utf8_size(text) -> int: len(text.encode('utf-8', 'surrogatepass'))."},
     {"has_surrogates", has_surrogates, METH_O, "has_surrogates(text) -> bool: whether text.encode() raises."},
     {NULL, NULL, 0, NULL},

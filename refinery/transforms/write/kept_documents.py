@@ -81,7 +81,7 @@ def read_verdicts(pair: PartPair, rows: int, cuts: Sequence[Cuts]) -> tuple[pa.T
     columns = [*JUDGED, *(each.column for each in cuts)]
     store = open_store(pair.verdicts_root)
     with store.open(pair.verdicts) as stream, naming(store.url(pair.verdicts)):
-        verdicts = pq.read_table(stream, columns=columns, page_checksum_verification=True)
+        verdicts = pq.read_table(stream, columns=columns, page_checksum_verification=True, use_threads=False)
     if verdicts.num_rows != rows:
         raise ValueError(f"{pair.verdicts}: {verdicts.num_rows} verdicts for {rows} documents")
     return verdicts.select(JUDGED), [list_values(verdicts[each.column]) for each in cuts]

@@ -9,16 +9,18 @@ from tests.sampling import one_commit_in_four
 
 LOOK = """
 import json, sys
-from refinery.pipelines.runners.beam_parts import import_without_clouds
+from refinery.pipelines.runners.beam_parts import import_beam
 if sys.argv[1] == "later":
-    import_without_clouds()
+    import_beam()
 import apache_beam as beam
 from apache_beam.internal.metrics import metric
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.runners.dataflow import dataflow_runner
+from apache_beam.typehints.typehints import is_consistent_with
 from apache_beam.utils import retry
-connectors = ("apache_beam.io.gcp.", "apitools", "google.cloud.", "pymongo")
-before = [name for name in sys.modules if name.startswith(connectors)]
+from apache_beam.internal.http_client import get_new_http
+left_out = ("apache_beam.io.gcp.", "apitools", "beartype", "google.cloud.", "httplib2", "pymongo")
+before = [name for name in sys.modules if name.startswith(left_out)]
 seen = {
     "error": isinstance(ValueError(), metric.HttpError),
     "missing": hasattr(beam.io, "ReadFromNowhere"),
@@ -32,6 +34,9 @@ seen = {
 from apitools.base.py.exceptions import HttpError
 from google.api_core.exceptions import NotFound
 errors = HttpError({"status": 404}, b"", ""), NotFound(""), ValueError()
+hints = (3, int), (bool, int), (int, str), (int | str, int | str | None)
+seen["types"] = [is_consistent_with(*pair) for pair in hints]
+seen["client"] = type(get_new_http()).__module__
 kinds = metric.HttpError, retry.HttpError, retry.GoogleAPICallError
 seen["errors"] = [[isinstance(error, kind) for error in errors] for kind in kinds]
 print(json.dumps([len(before), seen]))

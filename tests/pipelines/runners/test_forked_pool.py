@@ -108,7 +108,7 @@ def test_only_a_command_without_threads_may_fork(is_command: bool, monkeypatch: 
     """A program that uses this package, a notebook, and a process of several threads start a new interpreter."""
     monkeypatch.setattr(own_process, "_is_command", is_command)
     monkeypatch.delitem(sys.modules, "pyarrow")
-    monkeypatch.setattr(forked_pool, "import_without_clouds", lambda: None)
+    monkeypatch.setattr(forked_pool, "import_beam", lambda: None)
     for threads in (2, 0, 1):  # 0: a system that does not count them
         monkeypatch.setattr(own_process, "_threads", lambda threads=threads: threads)
         monkeypatch.setattr(forked_pool.threading, "active_count", lambda: 1)

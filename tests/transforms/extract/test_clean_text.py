@@ -1,5 +1,6 @@
 """clean_text against a slow implementation of its rules that shares nothing with it."""
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Callable
@@ -147,15 +148,25 @@ def test_long_runs_cost_linear_time() -> None:
 @given(
     st.text() | st.lists(RUNS | AWKWARD, max_size=60).map(lambda parts: re.sub("[\ud800-\udfff]", "", "".join(parts)))
 )
-def test_collapse_equals_split_and_join(text: str) -> None:
-    assert textclean.collapse(text) == " ".join(text.split()).encode()
+def test_ids_are_those_of_split_and_join(text: str) -> None:
+    assert document_id(text) == slow_id(text)
 
 
-def test_collapse_refuses_what_encode_refuses() -> None:
-    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
-        textclean.collapse("a\ud800b")
-    with pytest.raises(TypeError, match="takes a str"):
-        textclean.collapse(b"a")  # type: ignore[arg-type]
+def slow_id(text: str) -> bytes:
+    return hashlib.blake2b(" ".join(text.split()).encode(), digest_size=16).digest()
+
+
+def test_ids_of_all_sizes() -> None:
+    for size in (*range(400), 65_535, 65_536, 65_537, 200_000):  # blocks of 128 bytes; long texts without the GIL
+        for character in "aé漢😀":
+            text = f" {character}b\n" * (size // 4) + "c" * (size % 4)
+            assert document_id(text) == slow_id(text)
+
+
+def test_ids_refuse_what_encode_refuses() -> None:
+    for text in ("a\ud800b", "\udfff", "a" * 100_000 + "\ud800"):
+        with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+            textclean.text_id(text)
 
 
 @given(TEXTS)
@@ -168,7 +179,7 @@ def test_lone_surrogates_are_found(text: str) -> None:
     assert textclean.has_surrogates(text) == (text.encode("utf-8", "ignore") != text.encode("utf-8", "surrogatepass"))
 
 
-@pytest.mark.parametrize("measure", [textclean.utf8_size, textclean.has_surrogates])
+@pytest.mark.parametrize("measure", [textclean.text_id, textclean.utf8_size, textclean.has_surrogates])
 def test_what_is_no_text_is_refused(measure: Callable[..., object]) -> None:
     with pytest.raises(TypeError, match="takes a str"):
         measure(b"a")
