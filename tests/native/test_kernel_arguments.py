@@ -13,7 +13,6 @@ from refinery.loader.native import documents, masks, pages, permutation, rows, r
 from refinery.transforms.native import (
     bpe,
     clusters,
-    counting,
     heuristics,
     htmlblocks,
     jaccard,
@@ -209,12 +208,6 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (signs.repeats_line, {"times": 0}, "times: 0 given"),
     (signs.repeats_line, {"least": HUGE}, "least: a number above"),
     (signs.lines_end_in, {"times": 0}, "times: 0 given"),
-    (counting.quality, {"units": 2}, "units: 2 given, 0 to 1 is allowed"),
-    (counting.repeated_pieces, {"units": -1}, "units: -1 given"),
-    (counting.repeated_ngrams, {"most": 1}, "most: 1 given, 2 to 10"),
-    (counting.repeated_ngrams, {"most": 11}, "most: 11 given"),
-    (counting.repeated_ngrams, {"units": HUGE}, "units: a number above"),
-    (counting.c4_lines, {"min_words": -1}, "min_words: -1 given"),
     (markup.places, {"words": ()}, "words: their number: 0 given, 1 to 16"),
     (markup.places, {"words": (b"",)}, "words: the length of one: 0 given, 1 to 64"),
     (markup.places, {"words": (b"a" * 65,)}, "words: the length of one"),
@@ -379,9 +372,8 @@ def test_texts_are_strings(texts: Any) -> None:
 
 @pytest.mark.parametrize("stop_words", [((1,),), (["the"],), ("the",), [("the",)], ((b"the",),)])
 def test_stop_words_are_tuples_of_strings(stop_words: Any) -> None:
-    for function in (heuristics.measure, counting.quality):
-        with pytest.raises(TypeError):
-            call(function, {"stop_words": stop_words})
+    with pytest.raises(TypeError):
+        call(heuristics.measure, {"stop_words": stop_words})
 
 
 def test_merges_and_ids_may_be_bytes_at_any_address() -> None:

@@ -14,7 +14,7 @@ from refinery.transforms.core.last_call import LastCall
 from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.filter.counting import datatrove
 from refinery.transforms.filter.counting.counts import Counts
-from refinery.transforms.filter.counting.occurrences import UNITS, Shares, word_length
+from refinery.transforms.filter.counting.occurrences import UNITS, repetition_reason, word_length
 from refinery.transforms.filter.heuristics_rules import (
     BASIC_REASONS,
     C4_REASONS,
@@ -49,7 +49,7 @@ def _judge_basic(found: Features, chars: int, p: BasicParams) -> str | None:
 def _judge_gopher(
     found: Features | Counts | counting.Quality,
     mean: float | Fraction,
-    language: Any,
+    bounds: tuple[float | None, float | None],
     stop_lists: tuple[tuple[str, ...], ...],
     p: GopherParams,
 ) -> str | None:
@@ -59,7 +59,7 @@ def _judge_gopher(
     if p.max_words is not None and found.alnum_words > p.max_words:
         return "gopher-too-many-words"
     if 2 * found.spaceless_letters <= found.letters:
-        least, most = p.word_bounds(language)
+        least, most = bounds
         if least is not None and mean < least:
             return "gopher-short-words"
         if most is not None and mean > most:
@@ -79,9 +79,11 @@ def _judge_gopher(
     return None
 
 
-def _mean_word(found: Features | Counts) -> float:
-    mean: float = found.alnum_word_chars / (found.alnum_words or 1)
-    return mean
+def _judge_counted_gopher(
+    found: Features | Counts, language: Any, stop_lists: tuple[tuple[str, ...], ...], p: GopherParams
+) -> str | None:
+    mean = found.alnum_word_chars / (found.alnum_words or 1)
+    return _judge_gopher(found, mean, p.word_bounds(language), stop_lists, p)
 
 
 def _judge_repetition(found: Features | Counts, chars: int, p: RepetitionParams) -> str | None:
@@ -115,10 +117,8 @@ def _without_citations(
 
 # What is counted in a text, kept until the next text: no count depends on a threshold.
 _counted, _left = LastCall(measure), LastCall(_without_citations)
-_quality, _shares = LastCall(counting.quality), LastCall(Shares)
 _gopher_counts, _repetition_counts = LastCall(datatrove.gopher_counts), LastCall(datatrove.repetition_counts)
 _c4_text, _fineweb_counts = LastCall(datatrove.c4_text), LastCall(datatrove.fineweb_counts)
-_cut, _c4_lines, _lines_counted = LastCall(_cut_citations), LastCall(counting.c4_lines), LastCall(measure)
 
 
 def _judge_c4(found: Features | Counts, p: C4Params) -> str | None:
@@ -154,7 +154,7 @@ def _judge_as_measured(
     basic, c4 = params.basic, params.c4
     reason = (
         (_judge_basic(found, len(text), basic) if basic else None)
-        or (_judge_gopher(found, _mean_word(found), language, stop_lists, params.gopher) if params.gopher else None)
+        or (_judge_counted_gopher(found, language, stop_lists, params.gopher) if params.gopher else None)
         or (_judge_repetition(found, len(text), params.repetition) if params.repetition else None)
     )
     if reason is not None:
@@ -172,16 +172,15 @@ def _judge_as_datatrove(
     reason = _judge_basic(found, len(text), basic) if basic else None
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
-        counts = _gopher_counts(text, found, gopher.max_bullet_lines, gopher.max_ellipsis_lines)
-        reason = _judge_gopher(counts, _mean_word(counts), known, stop_lists, gopher)
+        reason = _judge_counted_gopher(_gopher_counts(text, found), known, stop_lists, gopher)
     if reason is None and params.repetition:
         reason = _judge_repetition(_repetition_counts(text, found), len(text), params.repetition)
     if reason is None and c4:
         text, left = _c4_text(text, params.limits, c4.remove_citations)
         reason = _judge_c4(Counts(left, lines=found.lines), c4)
         text = (text if left.text is None else left.text).strip()
-        if reason is None and fineweb:  # white space around a line, and what the line rules left, count otherwise
-            found = _lines_counted(text, (), 0, fineweb.short_line_chars, 0, 0, kernel.LINES)
+        if reason is None and fineweb:  # the words of what the line rules left
+            found = measure(text, (), 0, 0, 0, 0, 0)
     if reason is None and fineweb:
         reason = _judge_fineweb(_fineweb_counts(text, found, fineweb.short_line_chars), fineweb)
     return text, reason
@@ -196,22 +195,19 @@ def _judge_all_occurrences(
     reason = _judge_basic(found, len(text), params.basic) if params.basic else None
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
-        counts = _quality(text, stop_lists, units)
-        length = word_length(counts, units, gopher.word_bounds(known))
-        reason = _judge_gopher(counts, length, known, stop_lists, gopher)
+        counts, bounds = counting.quality(text, stop_lists, units), gopher.word_bounds(known)
+        reason = _judge_gopher(counts, word_length(counts, units, bounds), bounds, stop_lists, gopher)
     if reason is None and repetition:
-        shares = _shares(text, units, repetition.max_ngram)
-        rules = repetition.rules
-        reason = next((reason for what, most, reason in rules if shares.of(what.name, what.ngram) > most), None)
+        reason = repetition_reason(text, units, repetition.line_limits, repetition.ngram_limits)
     if reason is not None:
         return text, reason
     if c4 and params.counting == "dolma":
-        whole = text = _cut(text, 0) if c4.remove_citations else text
-        text = _c4_lines(text, c4.require_terminal_punctuation, c4.min_words_per_line or 0)
+        whole = text = _cut_citations(text, 0) if c4.remove_citations else text
+        text = counting.c4_lines(text, c4.require_terminal_punctuation, c4.min_words_per_line or 0)
         _, short, _, chars, flags = params.limits
         limits = (0, short, 0, chars, flags & ~(kernel.NEED_TERMINAL | kernel.WORDS | kernel.PARAGRAPHS))
         marks = {"lorem_ipsum": "lorem ipsum" in whole.lower(), "curly_brackets": "{" in whole}
-        return _judge_lines(text, Counts(_lines_counted(text, (), *limits), lines=found.lines, **marks), params)
+        return _judge_lines(text, Counts(measure(text, (), *limits), lines=found.lines, **marks), params)
     if c4 and c4.remove_citations:
         text, found = _left(text, found, c4.max_word_chars or 0, params.limits)
     return _judge_lines(text, found, params)

@@ -171,9 +171,14 @@ class RepetitionParams(Params):
         return tuple((figure, most, figure.reason) for figure, most in found if most is not None)
 
     @cached_property
-    def max_ngram(self) -> int:
-        """Words of the longest n-grams that a rule counts; 0: none."""
-        return max((figure.ngram for figure, _, _ in self.rules), default=0)
+    def line_limits(self) -> tuple[tuple[str, float, str], ...]:
+        """(name of the figure, threshold, reason) of the rules for lines and paragraphs."""
+        return tuple((figure.name, most, reason) for figure, most, reason in self.rules if not figure.ngram)
+
+    @cached_property
+    def ngram_limits(self) -> tuple[tuple[int, float, str], ...]:
+        """(n, threshold, reason) of the rules for n-grams; n ascends."""
+        return tuple((figure.ngram, most, reason) for figure, most, reason in self.rules if figure.ngram)
 
 
 class Figure(NamedTuple):
@@ -342,12 +347,14 @@ class HeuristicsParams(Params):
         """The kernel's max_ngram, short_line_chars, min_line_words, max_word_chars and flags: no work for rules off."""
         basic, c4, fineweb = self.basic, self.c4, self.fineweb
         gopher, repetition = (self.gopher, self.repetition) if self.by_kernel else (None, None)
-        used = {*self.figures, *(rule[0] for rule in (repetition.rules if repetition else ()))}
+        own_lines = self.counting != "datatrove"  # its kernel counts lines and paragraphs
+        rules = repetition.rules if repetition else ()
+        used = {*self.figures, *(figure for figure, _, _ in rules if figure.ngram or own_lines)}
         max_ngram = max((figure.ngram for figure in used), default=0)
         flags = kernel.PARAGRAPHS if any("paragraph" in figure.counted for figure in used) else 0
         flags |= kernel.LINES if any("line" in figure.counted for figure in used) else 0
         flags |= kernel.LONE_NGRAMS if repetition and self.counting == "datatrove" else 0
-        if fineweb and fineweb.max_duplicate_line_chars is not None:
+        if fineweb and fineweb.max_duplicate_line_chars is not None and own_lines:
             flags |= kernel.LINES
         unique = basic is not None and basic.min_unique_word_ratio is not None
         if unique or max_ngram or (gopher is not None and gopher.min_stop_words is not None):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.native import counting
 from tests.native import chosen
+from tests.native.kernel_calls import call
 from tests.sampling import examples, one_commit_in_four
 from tests.transforms import dclm_oracle, dolma_oracle
 from tests.transforms.heuristics_oracle import TEXTS
@@ -149,3 +150,25 @@ def test_many_odd_words(word: str) -> None:
     for units, _ in UNITS:
         hits = counting.quality(text, ((word, word.lower()), ("the",)), units).stop_words
         assert hits == (3000 if word != word.lower() else 6000)
+
+
+@pytest.mark.parametrize(
+    ("function", "changed", "sentence"),
+    [
+        (counting.quality, {"units": 2}, "units: 2 given, 0 to 1 is allowed"),
+        (counting.repeated_pieces, {"units": -1}, "units: -1 given"),
+        (counting.repeated_ngrams, {"most": 1}, "most: 1 given, 2 to 10"),
+        (counting.repeated_ngrams, {"most": 11}, "most: 11 given"),
+        (counting.repeated_ngrams, {"units": 2**64}, "units: a number above"),
+        (counting.c4_lines, {"min_words": -1}, "min_words: -1 given"),
+    ],
+)
+def test_values_out_of_bounds_are_refused(function: Any, changed: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call(function, changed)
+
+
+@pytest.mark.parametrize("stop_words", [((1,),), (["the"],), ("the",), [("the",)], ((b"the",),)])
+def test_stop_words_are_tuples_of_strings(stop_words: Any) -> None:
+    with pytest.raises(TypeError):
+        call(counting.quality, {"stop_words": stop_words})

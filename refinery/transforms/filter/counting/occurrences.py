@@ -9,7 +9,7 @@ and `c4_v2` of dolma 1.2.1. In both, all occurrences of what repeats count, not 
 from fractions import Fraction
 
 from refinery.transforms.native import counting as kernel
-from refinery.transforms.native.counting import Quality, RepeatedPieces
+from refinery.transforms.native.counting import Quality
 
 UNITS = {"dclm": kernel.DCLM, "dolma": kernel.DOLMA}  # by HeuristicsParams.counting
 
@@ -25,20 +25,22 @@ def word_length(found: Quality, units: int, bounds: tuple[float | None, ...]) ->
     return Fraction(found.word_chars, found.words or 1) if mean in bounds else mean
 
 
-class Shares:
-    """Figures of the repetition rules of one text. Lines are counted when the first figure of theirs is asked for, and
-    n-grams, which cost more, too."""
+def repetition_reason(
+    text: str, units: int, lines: tuple[tuple[str, float, str], ...], ngrams: tuple[tuple[int, float, str], ...]
+) -> str | None:
+    """The reason of the first repetition rule that fails: its share is above the threshold.
 
-    def __init__(self, text: str, units: int, max_ngram: int) -> None:
-        self._text, self._units, self._max_ngram = text, units, max_ngram
-        self._pieces: RepeatedPieces | None = None
-        self._ngrams: tuple[float, ...] = ()
-
-    def of(self, name: str, ngram: int) -> float:
-        """The share of a Figure of heuristics_rules, by its name and n-gram, which is at most max_ngram."""
-        if ngram:
-            self._ngrams = self._ngrams or kernel.repeated_ngrams(self._text, self._max_ngram, self._units)
-            return self._ngrams[ngram - 2]
-        self._pieces = self._pieces or kernel.repeated_pieces(self._text, self._units)
-        share: float = getattr(self._pieces, name)
-        return share
+    lines: (figure, threshold, reason) of the rules for lines and paragraphs, ngrams: (n, threshold, reason), n ascends.
+    n-grams, which cost most, are counted if no rule for lines fails.
+    """
+    if lines:
+        pieces = kernel.repeated_pieces(text, units)
+        for name, most, reason in lines:
+            if getattr(pieces, name) > most:
+                return reason
+    if ngrams:
+        shares = kernel.repeated_ngrams(text, ngrams[-1][0], units)
+        for n, most, reason in ngrams:
+            if shares[n - 2] > most:
+                return reason
+    return None

@@ -6,6 +6,7 @@
 
 #include "heuristics_tables.h"
 #include "scripts.h"
+#include "terminals.h"
 
 enum { /* classes of a character */
     SPACE = 1,         /* str.isspace */
@@ -23,17 +24,21 @@ enum { /* classes of a character */
     SIGN = 4096,       /* DCLM looks at each of them: '#', '.', the ellipsis, "\0" */
     SYMBOL = 8192,     /* dolma's: '#' and the ellipsis */
     BULLET = 16384,    /* DCLM's; ASCII_BULLET: dolma's */
-    ODD_CASE = 32768   /* str.lower depends on what is beside it, or makes two characters */
+    ODD_CASE = 32768,  /* str.lower depends on what is beside it, or makes two characters */
+    BREAK = 65536,     /* str.splitlines ends a line there */
+    TERMINAL = 131072, /* ends a sentence */
+    PUNCTUATION = 262144, /* datatrove's, with the terminals: words of these alone are none */
+    DASH_OR_DOT = 524288  /* datatrove's bullets */
 };
 #define RUN (LETTER | DIGIT | MARK | UNDERSCORE)
 #define ELLIPSIS 0x2026u
 
 #define N_CLASSES 0x20000u
-static uint16_t classes[N_CLASSES];
+static uint32_t classes[N_CLASSES];
 static int classes_are_made;
 
 static const uint32_t KATAKANA_RANGES[][2] = {{0x30A1, 0x30FA}, {0x30FC, 0x30FF}, {0x31F0, 0x31FF}, {0xFF66, 0xFF9D}};
-static const struct { uint32_t chars[12]; uint16_t class; } SETS[] = {
+static const struct { uint32_t chars[8], class; } SETS[] = {
     {{'_'}, UNDERSCORE},
     {{'\'', 0x2019, '.', ':', 0xB7, 0x2027}, LETTER_JOINT},
     {{'\'', 0x2019, '.', ',', ';', 0x60C, 0x66C}, DIGIT_JOINT},
@@ -42,6 +47,15 @@ static const struct { uint32_t chars[12]; uint16_t class; } SETS[] = {
     {{'#', ELLIPSIS}, SYMBOL},
     {{0x25CF, 0x2022, '*', '-'}, BULLET},
     {{0x3A3, 0x130}, ODD_CASE},
+    {{0x2022, '-'}, DASH_OR_DOT},
+};
+/* datatrove's punctuation, without the marks that end a sentence. */
+static const uint32_t PUNCTUATIONS[][2] = {
+    {0x21, 0x2F},     {0x3A, 0x40},     {0x5B, 0x60},     {0x7B, 0x7E},     {0xAB, 0xAB},     {0xB4, 0xB4},
+    {0xBB, 0xBB},     {0x2013, 0x2014}, {0x2019, 0x2019}, {0x201C, 0x201E}, {0x2026, 0x2026}, {0x2236, 0x2236},
+    {0x2501, 0x2501}, {0x25BA, 0x25BA}, {0x3001, 0x3002}, {0x3008, 0x300D}, {0x3010, 0x3011}, {0xFF01, 0xFF01},
+    {0xFF05, 0xFF05}, {0xFF08, 0xFF09}, {0xFF0C, 0xFF0C}, {0xFF0E, 0xFF0E}, {0xFF11, 0xFF11}, {0xFF1A, 0xFF1B},
+    {0xFF1F, 0xFF1F}, {0xFF5E, 0xFF5E},
 };
 
 INLINE unsigned class_of(uint32_t c)
@@ -82,6 +96,13 @@ static int word_class(uint32_t c, PyObject *category, int is_unspaced)
     return is_mark ? MARK : 0;
 }
 
+CHECK void mark_ranges(const uint32_t (*ranges)[2], size_t count, uint32_t class)
+{
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t c = ranges[i][0]; c <= ranges[i][1]; c++)
+            classes[c] |= class;
+}
+
 /* Makes the table, unless it is there; under the GIL. -1 and an exception if it cannot. */
 CHECK int make_classes(void)
 {
@@ -98,15 +119,17 @@ CHECK int make_classes(void)
         if (class < 0)
             Py_CLEAR(category);
         else
-            classes[c] = (uint16_t)(class | (Py_UNICODE_ISSPACE(c) ? SPACE : 0) | (Py_UNICODE_ISALPHA(c) ? ALPHA : 0)
-                                    | (Py_UNICODE_ISALNUM(c) ? ALNUM : 0));
+            classes[c] = (uint32_t)class | (Py_UNICODE_ISSPACE(c) ? SPACE : 0) | (Py_UNICODE_ISALPHA(c) ? ALPHA : 0)
+                         | (Py_UNICODE_ISALNUM(c) ? ALNUM : 0) | (Py_UNICODE_ISLINEBREAK(c) ? BREAK : 0);
     }
     if (!category)
         return -1;
     Py_DECREF(category);
     for (size_t i = 0; i < sizeof(SETS) / sizeof(*SETS); i++)
-        for (size_t j = 0; j < 12 && SETS[i].chars[j]; j++)
+        for (size_t j = 0; j < 8 && SETS[i].chars[j]; j++)
             classes[SETS[i].chars[j]] |= SETS[i].class;
+    mark_ranges(TERMINALS, TERMINAL_RANGES, TERMINAL | PUNCTUATION);
+    mark_ranges(PUNCTUATIONS, sizeof PUNCTUATIONS / sizeof *PUNCTUATIONS, PUNCTUATION);
     classes[0] |= ASCII_GAP | SIGN;
     classes_are_made = 1;
     return 0;

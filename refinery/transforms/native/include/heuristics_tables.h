@@ -38,7 +38,7 @@ INLINE uint64_t mix(uint64_t key)
     return key ^ (key >> 32);
 }
 
-static int table_reset(Table *table, size_t expected)
+CHECK int table_reset(Table *table, size_t expected)
 {
     size_t size = MIN_SLOTS;
     while (size < 2 * expected && size < MAX_FIRST_SLOTS)
