@@ -135,8 +135,7 @@ def measuring_cases(recipe: Any, docs: list[Any]) -> Iterator[Case]:
 
     def tally() -> None:
         sums = Tally()
-        for doc in docs:
-            sums.add(passing_text(doc, True), notes, True)
+        sums.add_all([passing_text(doc, True) for doc in docs], notes, True)
 
     yield f"{recipe.LANE.name}: signatures", partial(compute_signatures, texts, recipe.signature), size_of(docs)
     yield f"{recipe.LANE.name}: statistics", tally, size_of(docs)

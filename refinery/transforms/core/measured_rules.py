@@ -8,7 +8,6 @@ dropping the document: that is what was measured. It holds for every stage, also
 import math
 import re
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -176,7 +175,7 @@ def with_value(params: Params, path: tuple[str, ...], value: Any) -> Params:
     if len(path) > 1:
         inner = getattr(params, path[0])
         return params if inner is None else with_value(params, path[:1], with_value(inner, path[1:], value))
-    made, fields = copy(params), type(params).model_fields
+    made, fields = params.model_copy(), type(params).model_fields
     for name in [name for name in made.__dict__ if name not in fields]:
         del made.__dict__[name]
     made.__dict__[path[0]] = value

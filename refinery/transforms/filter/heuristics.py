@@ -115,7 +115,10 @@ def _without_citations(
     return left, measure(left, (), 0, short, words, chars, flags & ~(kernel.WORDS | kernel.PARAGRAPHS))
 
 
+# What is counted in a text, kept until the next text: no count depends on a threshold.
 _counted, _left = LastCall(measure), LastCall(_without_citations)
+_gopher_counts, _repetition_counts = LastCall(datatrove.gopher_counts), LastCall(datatrove.repetition_counts)
+_c4_text, _fineweb_counts = LastCall(datatrove.c4_text), LastCall(datatrove.fineweb_counts)
 
 
 def _judge_c4(found: Features | Counts, p: C4Params) -> str | None:
@@ -169,17 +172,17 @@ def _judge_as_datatrove(
     reason = _judge_basic(found, len(text), basic) if basic else None
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
-        reason = _judge_counted_gopher(datatrove.gopher_counts(text, found), known, stop_lists, gopher)
+        reason = _judge_counted_gopher(_gopher_counts(text, found), known, stop_lists, gopher)
     if reason is None and params.repetition:
-        reason = _judge_repetition(datatrove.repetition_counts(text, found), len(text), params.repetition)
+        reason = _judge_repetition(_repetition_counts(text, found), len(text), params.repetition)
     if reason is None and c4:
-        text, left = datatrove.c4_text(text, params.limits, c4.remove_citations)
+        text, left = _c4_text(text, params.limits, c4.remove_citations)
         reason = _judge_c4(Counts(left, lines=found.lines), c4)
         text = (text if left.text is None else left.text).strip()
         if reason is None and fineweb:  # the words of what the line rules left
             found = measure(text, (), 0, 0, 0, 0, 0)
     if reason is None and fineweb:
-        reason = _judge_fineweb(datatrove.fineweb_counts(text, found, fineweb.short_line_chars), fineweb)
+        reason = _judge_fineweb(_fineweb_counts(text, found, fineweb.short_line_chars), fineweb)
     return text, reason
 
 

@@ -6,7 +6,7 @@ A cue is written as a regular expression of literal bytes and classes, each with
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -49,6 +49,13 @@ def is_cue(pattern: str) -> bool:
     return True
 
 
+@cache
+def _bytes_of(place: str) -> list[int]:
+    """The bytes that a regular expression of one byte stands for."""
+    fits = re.compile(place.encode("latin-1"), re.DOTALL).fullmatch
+    return [byte for byte in range(BYTES) if fits(bytes([byte]))]
+
+
 class Cues:
     """Finds which of several cues are in some bytes."""
 
@@ -68,10 +75,7 @@ class Cues:
 
     def _place(self, sequence: list[str], lane: int, first: int) -> None:
         for bit, place in enumerate(sequence, first):
-            fits = re.compile(place.encode("latin-1"), re.DOTALL).fullmatch
-            for byte in range(BYTES):
-                if fits(bytes([byte])):
-                    self._table[byte, lane] |= np.uint64(1 << bit)
+            self._table[_bytes_of(place), lane] |= np.uint64(1 << bit)
         self._table[BYTES, lane] |= np.uint64(1 << first)
         self._table[BYTES + 1, lane] |= np.uint64(1 << bit)
 

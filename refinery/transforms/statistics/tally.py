@@ -129,19 +129,20 @@ class Tally:
             for value, its in _by_value(docs, name):
                 self._add(self.categories, name, printable(value[:MAX_VALUE]), _sums(its))
         series: dict[str, list[float]] = {}
+        having: dict[str, list[Passing]] = {}
+        measured = frozenset(notes.numbers)
         for doc in docs:
             for name, number in doc.numbers.items():
                 series.setdefault(name, []).append(number)
-        for name in notes.numbers:
-            found = (doc.meta.get(name) for doc in docs)
-            series.setdefault(name, []).extend(
-                note for note in found if note is not None and isinstance(note, (int, float)) and -MOST < note < MOST
-            )
+            for name, note in doc.meta.items():
+                if name in measured and isinstance(note, (int, float)) and -MOST < note < MOST:
+                    series.setdefault(name, []).append(note)
+            for name in doc.artefacts:
+                having.setdefault(name, []).append(doc)
         for name, numbers in series.items():
-            if numbers:
-                self._put(name, source, numbers)
-        for name in {name for doc in docs for name in doc.artefacts}:
-            self._add(self.artefacts, name, source, _sums([doc for doc in docs if name in doc.artefacts]))
+            self._put(name, source, numbers)
+        for name, its in having.items():
+            self._add(self.artefacts, name, source, _sums(its))
 
     @staticmethod
     def _add(groups: dict[str, Keyed[list[int]]], name: str, key: str, sums: Sequence[int]) -> None:
