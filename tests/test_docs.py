@@ -12,6 +12,7 @@ import pytest
 from refinery import loader, pipelines
 from refinery.pipelines.acquire.listing import check_list
 from refinery.pipelines.corpus.mix.recipe import MixRecipe
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import load_yaml
@@ -84,7 +85,7 @@ def test_every_parameter_has_a_description(name: str) -> None:
     def missing(cls: type[Params], path: str = "") -> list[str]:
         stages = {stage.key for stage in lane.stages} if not path else set()
         fields = shown_fields(cls).items()
-        found = [f"{path}{name}" for name, field in fields if not field.description and name not in stages]
+        found = [f"{path}{name}" for name, _ in fields if name not in descriptions(cls) and name not in stages]
         for name, field in cls.model_fields.items():
             found += [entry for inner in sections_of(field.annotation) for entry in missing(inner, f"{path}{name}.")]
         return found

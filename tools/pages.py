@@ -21,6 +21,7 @@ import refinery
 from refinery.loader.format.document_fields import EXPORTS, NULLABLE, PROVENANCE, columns_of, fields_of
 from refinery.pipelines.acquire.listing import RepositoryParams
 from refinery.pipelines.acquire.tree_files import REASONS
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.load_recipe import all_lanes, all_stages, with_target
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
@@ -64,7 +65,7 @@ def cards(what: str) -> str:
 
 def described(cls: type[Params]) -> Iterator[Sequence[str]]:
     """Each key of a class with what it is."""
-    return ((f"`{name}`", field.description or "") for name, field in cls.model_fields.items())
+    return ((f"`{name}`", descriptions(cls).get(name, "")) for name in cls.model_fields)
 
 
 def statistics(what: str) -> str:

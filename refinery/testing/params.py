@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import annotated_types
 
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.testing.expect import expect
 from refinery.transforms.core.params import Params, ParamsError, sections_of
 
@@ -37,7 +38,7 @@ def check_described(cls: type[Params], unlimited: Collection[str] = ()) -> None:
     """Every field has a description, and every number a limit, except these ("section.field")."""
     for path, section in all_sections(cls):
         for name, field in section.model_fields.items():
-            expect(bool(field.description), f"{path}{name}: no docstring below the field says what it is")
+            expect(name in descriptions(section), f"{path}{name}: no docstring below the field says what it is")
             for limits in numbers_of(field.annotation, tuple(field.metadata)):
                 bounded = any(isinstance(limit, BOUNDS) for limit in limits) or f"{path}{name}" in unlimited
                 expect(bounded, f"{path}{name}: no limit given; Share, Count, Positive or Field(ge=…) is needed")

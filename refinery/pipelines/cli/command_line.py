@@ -22,6 +22,7 @@ from refinery.pipelines.shell.error_line import TRACEBACK, error_line
 from refinery.pipelines.shell.exit_codes import ExitCode, exit_code_lines
 from refinery.pipelines.shell.help_text import PROGRAM, CommandParser, ProgramParser, with_next_step
 from refinery.pipelines.shell.interrupts import ignore_interrupts, take_interrupts
+from refinery.pipelines.shell.own_process import begin_command
 from refinery.pipelines.shell.registry import Registry
 from refinery.transforms.core.wording import meant_address
 
@@ -193,6 +194,7 @@ def collect_later(objects: int = IMPORTED) -> None:
 
 def main() -> None:
     """The console command."""
+    begin_command()
     collect_later()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C

@@ -25,26 +25,18 @@ Flags that are not listed here go to Beam. Interrupted? Run the same command aga
 On Dataflow the jobs continue without this command; the same command finds them again."""
 
 
-def arguments(parser: ArgumentParser) -> None:
+def run_arguments(parser: ArgumentParser) -> None:
+    """Arguments of a whole run, also of one whose steps are other commands."""
     add_recipe_arguments(parser)
     parser.add_argument(
         "--output", required=True, metavar="PREFIX", help="where the corpus goes: a folder, gs://… or s3://…"
     )
-    parser.add_argument("--reuse", default="", metavar="PREFIX", help="reuse finished phases of another run")
     parser.add_argument(
         "--work", default="", metavar="LOCATION", help="where the phases' parts go (default: PREFIX/work)"
     )
     parser.add_argument(
         "--discard-work", action="store_true", help="remove the phases' parts when the corpus is complete"
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="check everything and say what would run; nothing is written"
-    )
-    parser.add_argument("--slices", type=int, metavar="N", help="with --until cut: cut the inputs once")
-    parser.add_argument(
-        "--slice", metavar="K/N", help="do slice K (from 0) of N of one step; see docs/engines/slices.md"
-    )
-    parser.add_argument("--until", default="", metavar="STEP", help="the step of --slice; cut; publish")
     parser.add_argument(
         "--track",
         default="",
@@ -53,8 +45,25 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
+def arguments(parser: ArgumentParser) -> None:
+    run_arguments(parser)
+    parser.add_argument("--reuse", default="", metavar="PREFIX", help="reuse finished phases of another run")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check everything and say what would run; nothing is written"
+    )
+    parser.add_argument("--slices", type=int, metavar="N", help="with --until cut: cut the inputs once")
+    parser.add_argument(
+        "--slice", metavar="K/N", help="do slice K (from 0) of N of one step; see docs/engines/slices.md"
+    )
+    parser.add_argument("--until", default="", metavar="STEP", help="the step of --slice; cut; publish")
+
+
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
-    """Run a recipe. Worker processes start first, so their imports run in parallel with the launcher's."""
+    """Run a recipe. Worker processes start first, with what is imported by then."""
+    if args.runner == "local":
+        from refinery.pipelines.runners.forked_pool import prepare_to_fork
+
+        prepare_to_fork()
     from refinery.pipelines.progress.track.tracking import tracking
     from refinery.pipelines.runners.runner import Runner
     from refinery.pipelines.runners.scratch import scratch_of

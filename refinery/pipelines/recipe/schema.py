@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.quantities.quantity import BYTES, COUNT, GRAMMARS
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections
 from refinery.transforms.core.params import Params, is_optional, sections_of
@@ -62,7 +63,7 @@ def _complete(part: dict[str, Any], cls: type[Params]) -> None:
         if name not in part["properties"]:
             continue
         entry = part["properties"][name]
-        text = field.description or (stages[name].summary if name in stages else "")
+        text = descriptions(cls).get(name) or (stages[name].summary if name in stages else "")
         entry.pop("description", None)  # pydantic's has the line breaks of the source
         if text:
             entry["description"] = text

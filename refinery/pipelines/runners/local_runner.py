@@ -6,6 +6,7 @@ crosses by files (transforms/core/exchange/on_disk.py); what goes through this p
 """
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-import grpc
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
@@ -32,35 +32,15 @@ from apache_beam.transforms import environments
 
 import refinery
 from refinery.pipelines.runners.beam_settings import settle
+from refinery.pipelines.runners.forked_pool import GIVE_BACK, ForkedProcess, take_fork
+from refinery.pipelines.runners.quiet_channels import quieten_channels
 from refinery.pipelines.shell.interrupts import interrupts_blocked
 from refinery.transforms.core.safe_text import printable
 
 SETTLE_SECONDS = 0.5
-# What a worker frees goes back to the system. Otherwise glibc raises its threshold for that with every large block, and
-# both it and Arrow's own pool keep an arena a thread: 700 MB a worker after 20 GB of text, instead of 250. No slower.
-GIVE_BACK = {
-    "MALLOC_MMAP_THRESHOLD_": "262144",
-    "MALLOC_TRIM_THRESHOLD_": "262144",
-    "MALLOC_ARENA_MAX": "1",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-}
 
 settle()
 POOL_URN = "refinery:env:pool:v1"
-
-
-def _quieten_channels() -> None:
-    """Keep Beam's channel threads from printing tracebacks when a job ends early: the job's own error is raised."""
-    before = threading.excepthook
-    if getattr(before, "quietens_channels", False):
-        return
-
-    def hook(args: threading.ExceptHookArgs) -> None:
-        if not (args.exc_type and issubclass(args.exc_type, grpc.RpcError)):
-            before(args)
-
-    hook.quietens_channels = True  # type: ignore[attr-defined]  # marks our own function
-    threading.excepthook = hook
 
 
 def worker_environment() -> dict[str, str]:
@@ -99,18 +79,30 @@ class WorkerPool:
         self._reading: list[list[str]] = [[] for _ in range(size)]
         self._pids: list[int] = []
         self._forked = threading.Event()
+        self._process = self._start()
+        self._send({"workers": size})
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        quieten_channels()
+
+    @staticmethod
+    def _start() -> subprocess.Popen[str] | ForkedProcess:
+        """The process that imports everything and forks the workers: a fork of a command, else a new interpreter."""
+        if take_fork():
+            from refinery.pipelines.runners import worker
+
+            worker.load()
+            gc.freeze()  # hardly any of what was imported is garbage, and the collector would look through it all
+            with interrupts_blocked():
+                return ForkedProcess(worker.main, worker_environment())
         with interrupts_blocked():  # -P: no code from the working directory
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-P", "-m", "refinery.pipelines.runners.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
                 env=worker_environment(),
             )
-        self._send({"workers": size})
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-        _quieten_channels()
 
     def __enter__(self) -> "WorkerPool":
         return self
@@ -270,9 +262,9 @@ def run_local(
     pool.settle()
 
 
-def repeats(flags: Sequence[str]) -> bool:
-    """Whether these flags have Beam replay every bundle."""
-    return bool(PipelineOptions(list(flags)).view_as(DirectOptions).direct_runner_bundle_repeat)
+def repeats(options: PipelineOptions) -> bool:
+    """Whether these options have Beam replay every bundle."""
+    return bool(options.view_as(DirectOptions).direct_runner_bundle_repeat)
 
 
 def local_options(workers: int, flags: list[str]) -> PipelineOptions:

@@ -26,10 +26,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import IO, Any
 
+import numpy.ma  # noqa: F401 - here and below: what numpy and Arrow would import late, in every process
+import pyarrow.dataset  # noqa: F401
 from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
+from refinery.pipelines.runners.beam_memory import remember_what_never_changes
 from refinery.pipelines.runners.quick_pickles import read_quick_pickles
 from refinery.pipelines.runners.timed_flush import NO_TIMED_FLUSH
 from refinery.transforms.core import live
@@ -162,20 +165,25 @@ def hand_on(workers: list[Forked], out: IO[str], folders: set[str]) -> None:
             out.flush()
 
 
+def load() -> None:
+    """What the first job needs, which is of one of the lanes; workers share what is loaded before they are forked."""
+    for name in lane_names():
+        find_lane(name)
+
+
 def main() -> None:
     """Fork the workers that the first line asks for, and hand lines on until standard input ends."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing that a library prints may get into the protocol
     # The launcher reports failures and handles Ctrl-C; here both would only add noise. Beam's harness also prints the
     # traceback that it sends to the launcher: pages, before the one line that names the cause.
-    logging.basicConfig(level=logging.CRITICAL)
+    logging.basicConfig(level=logging.CRITICAL, force=True)
     sdk_worker.print = lambda *_, **__: None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     read_quick_pickles()
-    for name in lane_names():  # loaded before the first job, which is of one of them
-        find_lane(name)
+    remember_what_never_changes()
+    load()
     asked = json.loads(_first_line())
-    gc.collect()
     gc.freeze()  # what workers share stays shared: the collector would write to it
     workers: list[Forked] = []
     for _ in range(asked["workers"]):

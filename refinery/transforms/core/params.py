@@ -6,7 +6,8 @@
     Traceback (most recent call last):
     refinery.transforms.core.params.ParamsError: max_ratio: 2 given, a number from 0 to 1 is allowed
 
-A docstring below a field is the field's description: in the pages, in the JSON schema, in `refinery stages`.
+A docstring below a field is the field's description (pipelines/recipe/descriptions.py): in the pages, in the JSON
+schema, in `refinery stages`.
 """
 
 import inspect
@@ -48,9 +49,7 @@ class Params(BaseModel):
     (`model_validator`, `field_validator`) raises ValueError("field: … given, … is allowed").
     """
 
-    model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
     # Fields that runs have been made without: where they have their defaults, such runs are the same as new ones.
     LATER: ClassVar[tuple[str, ...]] = ()
@@ -64,14 +63,6 @@ class Params(BaseModel):
                 super().__init__(**values)
             except ValidationError as error:
                 raise ParamsError(_problems(type(self), error)) from None
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Descriptions on one line; a field that is declared again without one keeps that of the field before it."""
-        for name, field in cls.model_fields.items():
-            before = (base.model_fields.get(name) for base in cls.__mro__[1:] if issubclass(base, Params))
-            found = (each.description for each in (field, *before) if each is not None and each.description)
-            field.description = " ".join(next(found, "").split()) or None
 
     @model_validator(mode="before")
     @classmethod

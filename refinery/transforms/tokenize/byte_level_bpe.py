@@ -14,7 +14,7 @@ Why its ids equal those of Hugging Face tokenizers, which stay the reference:
 """
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -27,6 +27,7 @@ from refinery.transforms.tokenize.token_spans import Spans, Spelling, spelt_span
 from refinery.transforms.tokenize.tokenizer import BOS_NAMES, EOS_NAMES, Ids, check_ids, first_known
 
 OTHER, LETTER, NUMBER, SPACE, UNSTABLE = 0, 1, 2, 3, 4
+CLASSES = {LETTER: r"\p{L}+", NUMBER: r"\p{N}+", SPACE: r"\s+"}
 CODE_POINTS, PROBED = 0x110000, 0x40000
 TAGS = range(0xE0000, 0xE1000)  # beyond PROBED there are marks here alone
 # Bits of capital letters and marks, and of small letters, punctuation and symbols; letters without case have both.
@@ -275,19 +276,24 @@ def character_classes(unstable: bool, detail: bool = False) -> bytes:
 
     unstable: also set the bit UNSTABLE on every character that NFC might change or combine. detail: also tell capital
     letters from small ones and those without case, and marks, punctuation and symbols from other others. Cost: about
-    0.1 s, with `unstable` 0.2 s.
+    0.05 s, with `unstable` 0.15 s.
     """
     points = np.r_[0:0xD800, 0xE000:PROBED, TAGS.start : TAGS.stop].astype("<u4")
     characters = points.tobytes().decode("utf-32-le")
     data = np.frombuffer(characters.encode(), np.uint8)
     starts = np.flatnonzero(data & 0xC0 != 0x80)  # of each character among the bytes: the library counts bytes fast
     marks = np.zeros(len(data), np.uint8)
-    bits = DETAIL if detail else {}
-    for class_, pattern in ((LETTER, r"\p{L}+"), (NUMBER, r"\p{N}+"), (SPACE, r"\s+"), *bits.items()):
-        pieces = PreTokenizedString(characters)
-        pre_tokenizers.Split(Regex(pattern), "removed", invert=True).pre_tokenize(pieces)
-        for _, (start, stop), _ in pieces.get_splits("original", "byte"):
-            marks[start:stop] |= class_
+    runs = list(_found("|".join(CLASSES.values()), characters))  # each of one class
+    first = np.searchsorted(starts, [start for start, _ in runs])
+    examples = "".join(characters[place] for place in first.tolist())
+    places = np.cumsum([0, *map(len, map(str.encode, examples))]).tolist()  # of the examples among their bytes
+    for class_, pattern in CLASSES.items():
+        for start, stop in _found(pattern, examples):
+            for begin, end in runs[places.index(start) : places.index(stop)]:
+                marks[begin:end] = class_
+    for bit, pattern in DETAIL.items() if detail else ():
+        for start, stop in _found(pattern, characters):
+            marks[start:stop] |= bit
     classes = np.zeros(CODE_POINTS, dtype=np.uint8)
     classes[points] = marks[starts]
     if unstable:
@@ -295,6 +301,13 @@ def character_classes(unstable: bool, detail: bool = False) -> bytes:
         inert[list(_nfc_inert())] = True
         classes[~inert] |= UNSTABLE
     return classes.tobytes()
+
+
+def _found(pattern: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where the library's regex engine finds a pattern in a text: places among its bytes."""
+    pieces = PreTokenizedString(text)
+    pre_tokenizers.Split(Regex(pattern), "removed", invert=True).pre_tokenize(pieces)
+    yield from (place for _, place, _ in pieces.get_splits("original", "byte"))
 
 
 def _nfc_inert() -> set[int]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, PydanticSchemaGenerationError, create_model
 
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
 from refinery.transforms.core.params import Count, Params, ParamsError, Positive, Share, allowed
@@ -331,7 +332,7 @@ class Inherited(Documented):
 
 
 def described(cls: type[Params]) -> dict[str, str]:
-    return {name: field.description for name, field in cls.model_fields.items() if field.description}
+    return {**descriptions(cls)}
 
 
 def test_docstrings_below_fields_describe_them() -> None:

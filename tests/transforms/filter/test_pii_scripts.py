@@ -1,5 +1,6 @@
 """Digits, signs, addresses and words of other scripts; what has the form of an address and is nobody's."""
 
+import sys
 import unicodedata
 
 import pytest
@@ -103,6 +104,11 @@ def test_folding_keeps_places(text: str) -> None:
         value = unicodedata.decimal(char, None)
         assert value is None or other == str(value)
         assert char == other or not char.isascii()
+
+
+def test_every_digit_of_unicode_is_read() -> None:
+    digits = {char: str(unicodedata.decimal(char)) for char in map(chr, range(sys.maxunicode + 1)) if char.isdecimal()}
+    assert {char: fold(char) for char in digits} == digits
 
 
 @given(st.sampled_from(sorted(SCRIPTS)), st.sampled_from(["+49 30 1234567", "93.184.216.34", "4012 8888 8888 1881"]))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections, recipe_class
 from refinery.transforms.core.lane import AnyStage, Lane
 from refinery.transforms.core.params import Params, allowed, sections_of
@@ -113,7 +114,7 @@ def parameters(cls: type[Params], prefix: str = "", default: Any = None) -> Iter
         if inner and isinstance(value, Params):
             yield from parameters(inner[0], f"{prefix}{name}.", value)
             continue
-        meaning = f"{allowed(field.annotation, field.metadata)}; {field.description or ''}".rstrip("; ")
+        meaning = f"{allowed(field.annotation, field.metadata)}; {descriptions(cls).get(name, '')}".rstrip("; ")
         yield f"{prefix}{name}", show(value), meaning
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, recipe_class
 from refinery.pipelines.recipe.stages.listing import parameters, show_default, shown_fields
 from refinery.transforms.core.lane import AnyStage, Lane
@@ -44,7 +45,7 @@ def keys(lane: Lane, section: str) -> str:
             f"section [{name}](#{name})"
             if sections_of(field.annotation) and not section
             else allowed(field.annotation, field.metadata),
-            field.description or summaries.get(name, ""),
+            descriptions(cls).get(name) or summaries.get(name, ""),
         )
         for name, field in shown_fields(cls).items()
     )

@@ -21,12 +21,13 @@ SIGNS = {"\u3000": " ", "\u066b": ".", "\u066c": ",", "\u200e": " ", "\u200f": "
 
 @cache
 def _digits() -> Mapping[str, str]:
-    """Every decimal digit beyond ASCII, and its value. Cost: 0.1 s, once, where the first text is read."""
-    found = {}
-    for code in range(0x80, sys.maxunicode + 1):
+    """Every decimal digit beyond ASCII, and its value. Unicode has them in rows from 0 to 9, so every tenth code
+    point is in each row."""
+    found: dict[str, str] = {}
+    for code in range(0x80, sys.maxunicode + 1, 10):
         value = unicodedata.decimal(chr(code), None)
         if value is not None:
-            found[chr(code)] = str(value)
+            found.update((chr(code - value + digit), str(digit)) for digit in range(10))
     return found
 
 
