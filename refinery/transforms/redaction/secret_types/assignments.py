@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from refinery.transforms.redaction.pii_types.scan import compile_bytes
+from refinery.transforms.redaction.pii_types.scan import Hinted, compile_bytes
 from refinery.transforms.redaction.secret_types.context import judge_name, judge_value
 from refinery.transforms.redaction.secret_types.identifiers import is_code_name, is_in_code, is_wordy
 from refinery.transforms.redaction.secret_types.rules import WORD, Found
@@ -14,7 +14,7 @@ NAME = (
     rb"|salasana|parool|lozinka|zaporka|sandi|api)[\w.-]*"
 )
 # Behind a name: a closing quote or bracket, then what assigns, after a type where there is one.
-ASSIGN = compile_bytes(
+ASSIGN = (
     rb"(?i)" + NAME + rb"\\?[\"'`\])]{0,2}(?:&quot;)?[ \t]{0,8}"
     rb"(?::[ \t]{0,2}[A-Za-z_]\w*\??[ \t]{0,2}=|=>|[:?+]*=+|!=|:|->|,|(?:[ \t][a-z]+=[\"'][\w -]*[\"'])?>)[ \t]{0,8}"
 )
@@ -40,9 +40,10 @@ ENTITIES = (b"&quot;", b"&apos;", b"&#39;", b"&#34;", b"&#x27;", b"&#x22;")
 QUOTE = compile_bytes(rb"(?:[bBrRfFuULS@$]{0,2})(\\?)([\"'`]{1,3})")
 
 
-def assignments(data: bytes, hints: frozenset[str]) -> Iterator[Found]:
-    """Values that their names make secret; hints: which of the rarer forms the text has. Linear."""
-    for match in ASSIGN.finditer(data):
+def assignments(data: bytes, hints: Hinted) -> Iterator[Found]:
+    """Values that their names make secret; hints: where ASSIGN matches, and which of the rarer forms the text has.
+    Linear."""
+    for match in hints.matches("assigned"):
         yield from _assigned(data, match.start(), match.end())
     if "option" in hints:
         for match in OPTION.finditer(data):
