@@ -11,6 +11,7 @@ from refinery.transforms.native import (
     attributes,
     bpe,
     clusters,
+    cues,
     heuristics,
     htmlblocks,
     jaccard,
@@ -24,8 +25,18 @@ from refinery.transforms.native import (
     textclean,
     trees,
 )
+from refinery.transforms.redaction.prefilter.beginnings import Beginning
+from refinery.transforms.redaction.prefilter.grammar import Byte, Repeat
+from refinery.transforms.redaction.prefilter.tables import Cue, tables_of
 
 Arguments = dict[str, Any]
+
+
+def cue_tables() -> Arguments:
+    """Those of two patterns: a word in quotes, and a run of letters."""
+    letter = sum(1 << byte for byte in range(97, 123))
+    start = Beginning((1 << 34, letter), (Repeat(Byte(letter), 0, None), Byte(1 << 34)))
+    return dict(tables_of([Cue(0, start, 0)], [9, 1], [(letter, 1, 16)]))
 
 
 def u4(size: int) -> Any:
@@ -147,6 +158,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "representative": u4(2),
         "shared": u4(2),
     },
+    cues.Cues: cue_tables,
     clusters.link: lambda: {
         "sketches": np.zeros((4, 8), np.uint8),
         "starts": i8(0, 1, 4),

@@ -30,7 +30,7 @@ from refinery.transforms.redaction.pii_types import (
     source_code,
 )
 from refinery.transforms.redaction.pii_types.pseudonyms import Pseudonyms
-from refinery.transforms.redaction.pii_types.scan import RUN_HINT, Hints, number_runs
+from refinery.transforms.redaction.pii_types.scan import RUN_HINT, Hinted, Hints, number_runs
 
 Kind = Literal["email", "ip", "mac", "iban", "card", "imei", "ssn", "national_id", "phone", "user_path", "address"]
 
@@ -195,6 +195,8 @@ def find_pii(text: str, params: PiiParams) -> list[Span]:
     if "fold" in hints and params.matching == "own":
         data = folding.fold(text).encode()
         hints = HINTS.of(data)
+    if hints.nothing and b"@" not in data and not params.address and not params.private_ip:
+        return []
     found = list(_candidates(data, params, hints))
     if params.style == "code":
         found = [(at, end, kind) for at, end, kind in found if not source_code.names_nobody(kind, data, at, end)]
@@ -203,7 +205,7 @@ def find_pii(text: str, params: PiiParams) -> list[Span]:
     return list(_in_characters(data, _without_overlap(found)))
 
 
-def _candidates(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterator[tuple[int, int, Kind]]:
+def _candidates(data: bytes, params: PiiParams, hints: Hinted) -> Iterator[tuple[int, int, Kind]]:
     """What each type takes, by byte offsets, overlapping."""
     yield from _as_datatrove(data, params, hints) if params.matching == "datatrove" else _addresses(data, params, hints)
     if params.mac and "mac" in hints:
@@ -226,7 +228,7 @@ def _candidates(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterat
         yield from ((start, end, "address") for start, end in places.addresses(data))
 
 
-def _addresses(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterator[tuple[int, int, Kind]]:
+def _addresses(data: bytes, params: PiiParams, hints: Hinted) -> Iterator[tuple[int, int, Kind]]:
     """E-mail and IP addresses."""
     if params.email and b"@" in data:
         yield from ((start, end, "email") for start, end in emails.emails(data))
@@ -240,7 +242,7 @@ def _addresses(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterato
         yield from ((start, end, "ip") for start, end in networks.ipv6(data, params.private_ip))
 
 
-def _as_datatrove(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterator[tuple[int, int, Kind]]:
+def _as_datatrove(data: bytes, params: PiiParams, hints: Hinted) -> Iterator[tuple[int, int, Kind]]:
     """The same by FineWeb's patterns."""
     taken = list(datatrove.emails(data)) if params.email else []
     yield from ((start, end, "email") for start, end in taken)

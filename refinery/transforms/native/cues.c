@@ -1,6 +1,6 @@
 /* Where a text may match any of some patterns: one look at every byte for how their matches begin.
  *
- * Python derives the beginnings from the patterns (transforms/core/prefilter): up to eight sets of bytes, then an
+ * Python derives the beginnings from the patterns (transforms/redaction/prefilter): up to eight sets of bytes, then an
  * automaton for what follows. Four neighbouring bytes of each are its window. A table of pairs says for every place of
  * the text which of 21 buckets have a window there; the sets and the automaton then decide. More may be found than the
  * patterns match, never less.
@@ -373,7 +373,7 @@ static PyMethodDef Cues_methods[] = {
 
 static PyType_Slot Cues_slots[] = {
     {Py_tp_doc, "Cues(pairs, bucket, windows, cues, sets, first, automata, states, most, runs): tables as\n"
-                "transforms/core/prefilter/tables.py makes them. ValueError for others."},
+                "transforms/redaction/prefilter/tables.py makes them. ValueError for others."},
     {Py_tp_new, Cues_new},
     {Py_tp_dealloc, Cues_dealloc},
     {Py_tp_methods, Cues_methods},

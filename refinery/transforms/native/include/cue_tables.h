@@ -1,4 +1,4 @@
-/* The tables of cues.c, as transforms/core/prefilter/tables.py makes them, and the checks of what they say. */
+/* The tables of cues.c, as transforms/redaction/prefilter/tables.py makes them, and the checks of what they say. */
 
 #ifndef REFINERY_CUE_TABLES_H
 #define REFINERY_CUE_TABLES_H

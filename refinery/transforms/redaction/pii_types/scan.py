@@ -1,19 +1,19 @@
 """What the families share: patterns over bytes, one look that tells which families a text may have, groups of digits.
 
 Everything runs on RE2 over UTF-8 bytes: linear time, and offsets are bytes until the very end. Before that, one look at
-all bytes says which patterns may match at all (core/prefilter).
+all bytes says which patterns may match at all (redaction/prefilter).
 """
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import re2
 
-from refinery.transforms.core.prefilter.prefilter import Places, Prefilter
 from refinery.transforms.redaction.pii_types.lazy_pattern import LazyPattern
+from refinery.transforms.redaction.prefilter.prefilter import Places, Prefilter
 
 CONTEXT = 64  # bytes to the left that are read for a cue: a label and a few words
 WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
@@ -46,7 +46,7 @@ class Hints:
     ) -> None:
         self._given = patterns
         self.compiled = {name: compile_bytes(pattern) for name, pattern in placed.items()}
-        self._placed = placed
+        self.placed = placed
 
     @cached_property
     def patterns(self) -> dict[str, bytes]:
@@ -58,7 +58,7 @@ class Hints:
     @cached_property
     def prefilter(self) -> Prefilter:
         """What says where the patterns may match."""
-        return Prefilter({**self.patterns, **self._placed}, frozenset(self._placed))
+        return Prefilter({**self.patterns, **self.placed}, frozenset(self.placed))
 
     @cached_property
     def _set(self) -> Any:
@@ -72,60 +72,66 @@ class Hints:
     def of(self, data: bytes) -> "Hinted":
         """The names of the patterns that occur. Cost: one look at every byte, about 3 ms a MB."""
         places = self.prefilter.look(data)
-        if places is not None:
-            return Hinted(self, data, places)
-        names = tuple(self.patterns)
-        return Hinted(self, data, None, frozenset(names[i] for i in self._set.Match(data) or ()))
+        if places is None:
+            names = tuple(self.patterns)
+            return Hinted(self, data, None, dict.fromkeys((names[i] for i in self._set.Match(data) or ()), True))
+        for name in self.prefilter.unknown:
+            places[name] = None
+        return Hinted(self, data, places, {})
 
 
 class Hinted(Set[str]):
-    """The names of the patterns that occur in a text. A pattern that may match is looked for when it is asked for."""
+    """The names of the patterns that occur in a text. A pattern that may match is looked for when it is asked for.
 
-    def __init__(
-        self, hints: Hints, data: bytes, places: Places | None, names: frozenset[str] | None = None
-    ) -> None:
-        self._hints, self._data, self._places = hints, data, places
-        self._known = dict.fromkeys(names or (), True)
+    places: where patterns may match; None: anywhere. known: whether those occur that have been looked for.
+    """
+
+    def __init__(self, hints: Hints, data: bytes, places: Places | None, known: dict[str, bool]) -> None:
+        self._hints, self._data, self._known = hints, data, known
+        self._anywhere = places is None
+        self._places = places or {}
 
     def __contains__(self, name: object) -> bool:
-        if self._places is None:
+        if name not in self._places:
             return name in self._known
-        if not isinstance(name, str) or (name not in self._places and name not in self._hints.prefilter.unknown):
-            return False
         if name not in self._known:
-            pattern, places = self._hints.compiled[name], self._places.get(name) or [0]
-            self._known[name] = bool(pattern.search(self._data, places[0]) or pattern.search(self._data))
+            found, places = self._hints.compiled[name], self._places[name]
+            first = found.search(self._data, places[0]) if places else None
+            self._known[name] = bool(first or found.search(self._data))
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
-        may = self._known if self._places is None else {**self._places, **dict.fromkeys(self._hints.prefilter.unknown)}
-        return (name for name in may if name in self._hints.patterns and name in self)
+        return iter(self.among(self._hints.patterns))
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self.among(self._hints.patterns))
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no pattern can occur, and none that is placed can match."""
+        return not self._places and not self._anywhere
 
     def among(self, names: Container[str]) -> list[str]:
         """Those of `names` that occur, in order."""
-        may = self._known if self._places is None else self._places
-        return sorted(name for name in may if name in names and name in self)
+        return sorted(name for name in self._places or self._known if name in names and name in self)
 
     def again(self, data: bytes) -> "Hinted":
         """The same of another text."""
         return self._hints.of(data)
 
-    def matches(self, name: str) -> Iterator[Any]:
-        """All matches of a pattern that is placed, as its `finditer` has them. Cost: its own only where it may match."""
-        pattern = self._hints.compiled[name]
-        may = self._places is None or name in self._hints.prefilter.unknown
-        starts = None if may or self._places is None else self._places.get(name, [])
-        if starts is None:
-            yield from pattern.finditer(self._data)
-            return
-        at = 0
-        for start in sorted(set(starts)):
-            if start >= at and (match := pattern.match(self._data, start)):
-                yield match
-                at = match.end()
+    def matches(self, name: str) -> Iterable[Any]:
+        """All matches of a pattern that is placed, as in `finditer`. It runs only where it may match."""
+        if name not in self._places:
+            return self._hints.compiled[name].finditer(self._data) if self._anywhere else ()
+        places = self._places[name]
+        return self._hints.compiled[name].finditer(self._data) if places is None else self._matches(name, places)
+
+    def _matches(self, name: str, places: list[int]) -> Iterator[Any]:
+        match, at = self._hints.compiled[name].match, 0
+        for start in sorted(places):
+            if start >= at and (found := match(self._data, start)):
+                yield found
+                at = found.end()
 
 
 class Group(NamedTuple):

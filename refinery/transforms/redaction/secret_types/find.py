@@ -91,6 +91,8 @@ def find(data: bytes, off: frozenset[str]) -> list[Found]:
 
 def _candidates(data: bytes) -> Iterator[Found]:
     hints = HINTS.of(data)
+    if hints.nothing:
+        return
     yield from tokens(data, hints)
     if "armour" in hints:
         yield from armoured(data)
@@ -111,13 +113,13 @@ def _candidates(data: bytes) -> Iterator[Found]:
 
 def _by_words(data: bytes, hints: Hinted) -> Iterator[Found]:
     """What sentences, calls of programs and files of passwords give away."""
-    spoken = sentences.passwords(data, hints.matches("password"))
-    yield from (Found(start, end, "password") for start, end in spoken)
+    if spoken := hints.matches("password"):
+        yield from (Found(start, end, "password") for start, end in sentences.passwords(data, spoken))
     if "spoken key" in hints:
         keys = sentences.keys(data, hints.matches("secret"))
         yield from (Found(start, end, "secret") for start, end in keys)
-    pairs = sentences.pairs(data, hints.matches("pair"))
-    yield from (Found(start, end, "password") for start, end in pairs)
+    if pairs := hints.matches("pair"):
+        yield from (Found(start, end, "password") for start, end in sentences.pairs(data, pairs))
     if "call" in hints:
         calls = commands.in_calls(data, hints.matches("program"))
         yield from (Found(start, end, "command-password") for start, end in calls)

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from refinery.transforms.core.prefilter.automaton import Automaton, automaton_of
-from refinery.transforms.core.prefilter.beginnings import LONGEST, Beginning
-from refinery.transforms.core.prefilter.grammar import ALL, members
-from refinery.transforms.native.cues import Cues
+from refinery.transforms.redaction.prefilter.automaton import Automaton, automaton_of
+from refinery.transforms.redaction.prefilter.beginnings import LONGEST, Beginning
+from refinery.transforms.redaction.prefilter.grammar import ALL, members
 
 BUCKETS = 21
 WINDOW = 4
@@ -23,9 +22,9 @@ GROUP = 64  # beginnings
 # of English, the rest is thinly spread. Only speed depends on it.
 FREQUENT = b" etaoinsrhldcumfpgwyb,.vk\n\"'-=/<>:;()_0123456789"
 COMMON_ROWS = (
-    b"the ing and ion ent tio for her ter hat tha ere ate his con res ver all ons nce men ith ted ers pro thi wit are ess"
-    b" not ive was ect rea com eve per int est sta cti ica ist ear ain one our iti rat pre por che cal str tra cou ort man"
-    b" ide der par act end ill tin ame oth sin ard red har --- ... === 000"
+    b"the ing and ion ent tio for her ter hat tha ere ate his con res ver all ons nce men ith ted ers pro thi wit"
+    b" are ess not ive was ect rea com eve per int est sta cti ica ist ear ain one our iti rat pre por che cal str"
+    b" tra cou ort man ide der par act end ill tin ame oth sin ard red har --- ... === 000"
 ).split()
 FILLERS = (b"   ", b"\t\t\t")  # rows that fill lines: where one is, there are more
 COMMON_SHARE, FILLER_SHARE = 0.003, 0.05
@@ -94,9 +93,11 @@ def _share_of(window: tuple[int, ...]) -> float:
     return found
 
 
-def build(cues: Sequence[Cue], most: Sequence[int], runs: Sequence[tuple[int, int, int]]) -> Cues:
-    """The kernel for some beginnings. most: places that are kept, by pattern; runs: a set of bytes, the pattern
-    of which every match has a run of them, and its length."""
+def tables_of(
+    cues: Sequence[Cue], most: Sequence[int], runs: Sequence[tuple[int, int, int]]
+) -> dict[str, NDArray[np.generic]]:
+    """The arguments of the kernel by name. most: places that are kept, by pattern; runs: a set of bytes, the pattern of
+    which every match has a run of them, and its length."""
     sets: dict[int, int] = {}
     automata: dict[Automaton | None, int] = {None: 0}
     rows, bucket, windows, pairs = [], [0], [], np.zeros((256, 256), np.uint64)
@@ -130,18 +131,18 @@ def build(cues: Sequence[Cue], most: Sequence[int], runs: Sequence[tuple[int, in
         pairs[np.ix_(places(mask), places(mask))] |= np.uint64(1 << 3 * BUCKETS)
     run_rows = [(sets.setdefault(mask, len(sets)), pattern, least) for mask, pattern, least in runs]
     first, ends, states = _states([automaton for automaton in automata if automaton])
-    return Cues(
-        pairs,
-        np.array(bucket, np.uint32),
-        np.array(windows, np.uint64),
-        np.array(rows, np.uint32),
-        _words(list(sets)),
-        first,
-        ends,
-        states,
-        np.array(most, np.uint32),
-        np.array(run_rows, np.uint32),
-    )
+    return {
+        "pairs": pairs,
+        "bucket": np.array(bucket, np.uint32),
+        "windows": np.array(windows, np.uint64),
+        "cues": np.array(rows, np.uint32),
+        "sets": _words(list(sets)),
+        "first": first,
+        "automata": ends,
+        "states": states,
+        "most": np.array(most, np.uint32),
+        "runs": np.array(run_rows, np.uint32),
+    }
 
 
 automaton_of_rest = cache(automaton_of)
@@ -150,7 +151,9 @@ automaton_of_rest = cache(automaton_of)
 def _states(automata: Sequence[Automaton]) -> tuple[Any, Any, Any]:
     """What kernels read of automata: the first states, where the states end, and each with what it reads and leads to;
     before them one without states."""
-    first, ends, reads, follow = [0], [0, 0], [], []
+    first, ends = [0], [0, 0]
+    reads: list[int] = []
+    follow: list[int] = []
     for each in automata:
         first.append(each.first)
         reads += each.sets

@@ -5,9 +5,9 @@ Of all that holds for a pattern, what is rarest in text is taken. RE2 does the s
 
 from typing import NamedTuple
 
-from refinery.transforms.core.prefilter.beginnings import Beginning, beginnings
-from refinery.transforms.core.prefilter.grammar import SETS, Byte, Either, Node, Repeat, Sequence, Unknown
-from refinery.transforms.core.prefilter.tables import window_of
+from refinery.transforms.redaction.prefilter.beginnings import Beginning, beginnings
+from refinery.transforms.redaction.prefilter.grammar import SETS, Byte, Either, Node, Repeat, Sequence, Unknown
+from refinery.transforms.redaction.prefilter.tables import window_of
 
 RARE = 1.2e-2  # of the places of a text: nothing rarer is looked for
 COMMON = 0.02  # of the places of a text: too many to look at
@@ -17,8 +17,10 @@ RUN_SHARE = 2e-3
 
 
 class Needed(NamedTuple):
-    """One of these is in every match: a beginning, or a run of bytes of a set and its length. share: how many places of a text are
-    like one of them."""
+    """One of these is in every match: a beginning, or a run of bytes of a set and its length.
+
+    share: how many places of a text are like one of them.
+    """
 
     share: float
     starts: tuple[Beginning, ...] = ()

@@ -5,11 +5,12 @@ Every match of a pattern begins with one of its beginnings. So where none of the
 
 from typing import NamedTuple
 
-from refinery.transforms.core.prefilter.grammar import Begin, Byte, Edge, Either, Node, Repeat, Sequence, Unknown
+from refinery.transforms.redaction.prefilter.grammar import Begin, Byte, Edge, Either, Node, Repeat, Sequence, Unknown
 
 ENOUGH = 4  # bytes of a beginning, from which on it is not split any more
 LONGEST = 8  # bytes of a beginning
 MOST = 1500  # beginnings of a pattern
+STEPS = 20_000  # towards them: a repetition of what may be empty has no end
 
 
 class Beginning(NamedTuple):
@@ -26,15 +27,17 @@ def beginnings(nodes: tuple[Node, ...]) -> list[Beginning]:
     """Those of what `nodes` match one after the other. Raises Unknown where there are too many."""
     found: dict[Beginning, None] = {}
     unfinished = [Beginning((), nodes)]
-    while unfinished:
+    for _ in range(STEPS):
+        if not unfinished:
+            return _without_longer(list(found))
         longer = _longer(unfinished.pop())
         if isinstance(longer, Beginning):
             found[longer] = None
         else:
             unfinished += longer
         if len(found) + len(unfinished) > MOST:
-            raise Unknown(f"more than {MOST} beginnings")
-    return _without_longer(list(found))
+            break
+    raise Unknown("it has too many beginnings")
 
 
 def _longer(start: Beginning) -> Beginning | list[Beginning]:

@@ -66,6 +66,7 @@ SETS = {
     ord("s"): mask_of(b"\t\n\f\r "),
     ord("w"): mask_of(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"),
 }
+PLACES: dict[int, Node] = {ord("b"): Edge(), ord("B"): EMPTY, ord("z"): EMPTY, ord("A"): Begin()}
 COUNTS = re.compile(rb"\{([0-9]+)(,([0-9]*))?\}")
 PLAIN = re.compile(rb"[\w\x80-\xff \t\n/:,'\"~!@#%&;<>=-]+(?![*+?{])")  # bytes that stand for themselves
 SETS |= {letter - 32: ALL & ~members for letter, members in SETS.items()}
@@ -79,7 +80,7 @@ def members(mask: int) -> bytes:
 
 @cache
 def any_case(mask: int) -> int:
-    """The set with both cases of its letters, in Latin-1 as RE2 has it: also of bytes beyond ASCII."""
+    """The set with both cases of its letters, also beyond ASCII, as in Latin-1."""
     for byte in members(mask):
         if 65 <= byte <= 90 or (0xC0 <= byte <= 0xDE and byte != 0xD7):
             mask |= 1 << byte + 32
@@ -169,7 +170,7 @@ class _Reader:
             return self._byte(1 << byte, flags)
         byte = self._next()
         if byte in b"bBzA":
-            return {98: Edge(), 66: EMPTY, 122: EMPTY, 65: Begin()}[byte]
+            return PLACES[byte]
         self.at -= 1
         return self._byte(self._escaped(), flags)
 

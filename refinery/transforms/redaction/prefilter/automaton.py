@@ -8,7 +8,7 @@ Pattern Matching in Strings", 2002, section 5.2.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from refinery.transforms.core.prefilter.grammar import Begin, Byte, Edge, Either, Node, Repeat, Sequence
+from refinery.transforms.redaction.prefilter.grammar import Begin, Byte, Edge, Either, Node, Repeat, Sequence
 
 STATES = 256  # of an automaton at most; the kernel has four words of them
 END = 0  # the state in which a match is found

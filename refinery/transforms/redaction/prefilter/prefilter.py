@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from refinery.transforms.core.prefilter.beginnings import Beginning
-from refinery.transforms.core.prefilter.grammar import Unknown, read_pattern
-from refinery.transforms.core.prefilter.needed import needed, starts
-from refinery.transforms.core.prefilter.tables import Cue, build, window_of
 from refinery.transforms.native.cues import Cues
+from refinery.transforms.redaction.prefilter.beginnings import Beginning
+from refinery.transforms.redaction.prefilter.grammar import Unknown, read_pattern
+from refinery.transforms.redaction.prefilter.needed import needed, starts
+from refinery.transforms.redaction.prefilter.tables import Cue, tables_of, window_of
 
 Places = dict[str, list[int] | None]
 PLACES = 256  # where a pattern may match that are kept; a text with more is read whole
@@ -51,7 +51,8 @@ class Prefilter:
             names.append(name)
         cues = [Cue(number, start, window_of(start)[1]) for number, start in found]
         most = [PLACES if name in self._placed else 1 for name in names]
-        return Made(build(cues, most, runs), tuple(names), self._patterns.keys() - set(names))
+        kernel = Cues(*tables_of(cues, most, runs).values())
+        return Made(kernel, tuple(names), frozenset(self._patterns) - set(names))
 
     @property
     def unknown(self) -> frozenset[str]:
