@@ -7,7 +7,7 @@
  * Cost: linear. About 1 ns a byte where nothing is found; looks that fail take at most half a step a byte altogether, then
  * the kernel gives up and says so. Safety: the tables are checked when the object is made, the text is only read. */
 
-#include "cue_tables.h"
+#include "cue_index.h"
 
 enum { READ = 64, SPARE = 4096, BLOCK = 8 }; /* bytes that an automaton reads; looks that any text may take */
 
@@ -15,9 +15,7 @@ typedef struct {
     PyObject_HEAD
     Tables tables;
     void *copies[TABLES]; /* what is checked once must not change */
-    uint32_t *enough;
-    size_t *reads_at; /* by automaton: where its part of `reads` begins */
-    uint64_t *reads;  /* by automaton and byte: the states that read it */
+    Index index;
 } Cues;
 
 typedef struct {
@@ -27,25 +25,16 @@ typedef struct {
 
 typedef struct {
     const Tables *tables;
+    const Index *index;
     const uint8_t *data;
-    const size_t *reads_at;
-    const uint64_t *reads;
     int64_t size, looks;  /* looks: that are left */
     uint64_t *alive;      /* by group: cues of patterns that have not been found often enough */
-    uint32_t *count, *enough; /* by pattern: places found, and after how many none is looked for */
+    uint32_t *count;      /* by pattern: places found */
     int64_t run_end[RUN_SETS]; /* up to where runs have been looked for */
     Place *places;
     size_t used, room;
     int failed; /* no memory */
 } Search;
-
-INLINE int holds(const Set *set, uint8_t byte) { return set->bits[byte / 64] >> (byte % 64) & 1; }
-
-/* Words of states that an automaton has. */
-INLINE int words_of(const Tables *t, uint32_t automaton)
-{
-    return (int)((t->automata[automaton + 1] - t->automata[automaton] + 63) / 64);
-}
 
 INLINE int is_word(uint8_t byte)
 {
@@ -63,7 +52,7 @@ static int accepts(Search *s, uint32_t automaton, int64_t at)
     const Tables *t = s->tables;
     const State *states = t->states + t->automata[automaton];
     const int words = words_of(t, automaton);
-    const uint64_t *reads = s->reads + s->reads_at[automaton];
+    const uint64_t *reads = s->index->reads + s->index->reads_at[automaton];
     States now = t->first[automaton];
     for (const int64_t stop = at + READ;; at++) {
         if (now.bits[0] & 1 || at == stop)
@@ -125,9 +114,9 @@ static __attribute__((noinline)) void look_at_all(Search *s, uint32_t group, uin
     const Tables *t = s->tables;
     for (; found; found &= found - 1) {
         const int bit = __builtin_ctzll(found);
-        const Cue *cue = &t->cues[64 * (size_t)group + bit];
+        const Cue *cue = &t->cues[s->index->first_cue[group] + (uint32_t)bit];
         s->looks--;
-        if (s->count[cue->pattern] >= s->enough[cue->pattern])
+        if (s->count[cue->pattern] >= s->index->enough[cue->pattern])
             s->alive[group] &= ~(1ull << bit);
         else
             look_at(s, cue, at);
@@ -137,11 +126,11 @@ static __attribute__((noinline)) void look_at_all(Search *s, uint32_t group, uin
 /* The cues of some buckets whose window stands at `at`; byte: the same place, and at least WINDOW bytes. */
 INLINE void look(Search *s, uint32_t buckets, int64_t at, const uint8_t *byte)
 {
-    const Tables *t = s->tables;
+    const Index *index = s->index;
     for (; buckets; buckets &= buckets - 1) {
         const int bucket = __builtin_ctz(buckets);
-        for (uint32_t g = t->bucket[bucket]; g < t->bucket[bucket + 1]; g++) {
-            const uint64_t *window = t->windows + (size_t)g * WINDOW * 256;
+        for (uint32_t g = index->bucket_group[bucket]; g < index->bucket_group[bucket + 1]; g++) {
+            const uint64_t *window = index->windows + (size_t)g * WINDOW * 256;
             const uint64_t found = s->alive[g] & window[byte[0]] & window[256 + byte[1]] & window[512 + byte[2]]
                                    & window[768 + byte[3]];
             s->looks--;
@@ -151,17 +140,17 @@ INLINE void look(Search *s, uint32_t buckets, int64_t at, const uint8_t *byte)
     }
 }
 
-INLINE uint64_t pair_at(const Tables *t, const uint8_t *byte)
+INLINE uint64_t pair_at(const uint64_t *pairs, const uint8_t *byte)
 {
     uint16_t pair;
     memcpy(&pair, byte, sizeof pair);
-    return t->pairs[pair];
+    return pairs[pair];
 }
 
 /* The buckets that have a window whose pairs are those of `byte` and the three behind it. */
-INLINE uint32_t buckets_of(const Tables *t, const uint8_t *byte)
+INLINE uint32_t buckets_of(const uint64_t *pairs, const uint8_t *byte)
 {
-    return (uint32_t)(pair_at(t, byte) & pair_at(t, byte + 1) >> BUCKETS & pair_at(t, byte + 2) >> 2 * BUCKETS)
+    return (uint32_t)(pair_at(pairs, byte) & pair_at(pairs, byte + 1) >> BUCKETS & pair_at(pairs, byte + 2) >> 2 * BUCKETS)
            & ALL_BUCKETS;
 }
 
@@ -195,7 +184,7 @@ static __attribute__((noinline)) void look_in_block(Search *s, int64_t at)
     const uint8_t *byte = s->data + at;
     uint32_t buckets[BLOCK], where = 0;
     for (int j = 0; j < BLOCK; j++) {
-        buckets[j] = buckets_of(s->tables, byte + j);
+        buckets[j] = buckets_of(s->index->pairs, byte + j);
         where |= (uint32_t)(buckets[j] != 0) << j;
     }
     for (; where; where &= where - 1) {
@@ -206,7 +195,7 @@ static __attribute__((noinline)) void look_in_block(Search *s, int64_t at)
 
 static void search(Search *s)
 {
-    const Tables *t = s->tables;
+    const uint64_t *table = s->index->pairs;
     uint8_t end[BLOCK + 2 * WINDOW] = {0}; /* the beginning, or what is left at the end, and zeros behind it */
     memcpy(end, s->data, (size_t)(s->size < WINDOW ? s->size : WINDOW));
     look(s, 1u << BUCKETS, 0, end);
@@ -215,7 +204,7 @@ static void search(Search *s)
         const uint8_t *byte = s->data + at;
         uint64_t pairs[BLOCK + 2], any = 0, all = IN_RUN;
         for (int j = 0; j < BLOCK + 2; j++)
-            pairs[j] = pair_at(t, byte + j);
+            pairs[j] = pair_at(table, byte + j);
         for (int j = 0; j < BLOCK; j++) {
             any |= pairs[j] & pairs[j + 1] >> BUCKETS & pairs[j + 2] >> 2 * BUCKETS;
             all &= pairs[j];
@@ -231,7 +220,7 @@ static void search(Search *s)
         memcpy(end, s->data + at, (size_t)(s->size - at < BLOCK + WINDOW ? s->size - at : BLOCK + WINDOW));
     for (; at + 1 < s->size && s->looks >= 0 && !s->failed; at++) {
         const uint8_t *byte = end + (at - begin);
-        look(s, buckets_of(t, byte), at, byte);
+        look(s, buckets_of(table, byte), at, byte);
     }
     if (begin + BLOCK < s->size)
         look_for_runs(s, begin);
@@ -267,16 +256,13 @@ static PyObject *Cues_find(Cues *self, PyObject *data)
     if (!PyBytes_Check(data))
         return PyErr_Format(PyExc_TypeError, "data: bytes are needed");
     const Tables *t = &self->tables;
-    Search s = {.tables = t, .data = (const uint8_t *)PyBytes_AS_STRING(data), .size = PyBytes_GET_SIZE(data)};
+    Search s = {.tables = t, .index = &self->index, .data = (const uint8_t *)PyBytes_AS_STRING(data), .size = PyBytes_GET_SIZE(data)};
     s.looks = s.size / 2 + SPARE;
-    s.alive = PyMem_RawMalloc((size_t)t->groups * sizeof *s.alive + 1);
+    s.alive = PyMem_RawMalloc(self->index.groups * sizeof *s.alive + 1);
     s.count = PyMem_RawCalloc((size_t)t->patterns + 1, sizeof *s.count);
-    s.enough = self->enough;
-    s.reads_at = self->reads_at;
-    s.reads = self->reads;
     PyObject *result = NULL;
     if (s.alive && s.count) {
-        memset(s.alive, 0xFF, (size_t)t->groups * sizeof *s.alive);
+        memset(s.alive, 0xFF, self->index.groups * sizeof *s.alive);
         Py_BEGIN_ALLOW_THREADS
         search(&s);
         Py_END_ALLOW_THREADS
@@ -292,39 +278,13 @@ static PyObject *Cues_find(Cues *self, PyObject *data)
     return result;
 }
 
-/* What follows from the tables; -1 where there is no memory. */
-static int derive(Cues *self)
-{
-    const Tables *t = &self->tables;
-    size_t size = 0;
-    self->enough = PyMem_RawMalloc((size_t)t->patterns * sizeof *self->enough + 1);
-    self->reads_at = PyMem_RawMalloc((size_t)t->automaton_count * sizeof *self->reads_at + 1);
-    for (uint32_t a = 0; self->reads_at && a < t->automaton_count; a++) {
-        self->reads_at[a] = size;
-        size += 256 * (size_t)words_of(t, a);
-    }
-    self->reads = PyMem_RawCalloc(size + 1, sizeof *self->reads);
-    if (!self->enough || !self->reads_at || !self->reads)
-        return -1;
-    for (Py_ssize_t i = 0; i < t->patterns; i++) /* where places are wanted, one more says that they are too many */
-        self->enough[i] = t->most[i] > 1 && t->most[i] < UINT32_MAX ? t->most[i] + 1 : t->most[i];
-    for (uint32_t a = 0; a < t->automaton_count; a++) {
-        const size_t words = (size_t)words_of(t, a);
-        for (uint32_t state = 0; state < t->automata[a + 1] - t->automata[a]; state++)
-            for (size_t byte = 0; byte < 256; byte++)
-                if (holds(&t->states[t->automata[a] + state].reads, (uint8_t)byte))
-                    self->reads[self->reads_at[a] + byte * words + state / 64] |= 1ull << (state % 64);
-    }
-    return 0;
-}
-
 static PyObject *Cues_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *given[TABLES];
     if (kwargs && PyDict_GET_SIZE(kwargs))
         return PyErr_Format(PyExc_TypeError, "Cues takes no keyword arguments");
-    if (!PyArg_ParseTuple(args, "OOOOOOOOOO:Cues", &given[0], &given[1], &given[2], &given[3], &given[4], &given[5],
-                          &given[6], &given[7], &given[8], &given[9]))
+    if (!PyArg_ParseTuple(args, "OOOOOOOO:Cues", &given[0], &given[1], &given[2], &given[3], &given[4], &given[5],
+                          &given[6], &given[7]))
         return NULL;
     Cues *self = (Cues *)type->tp_alloc(type, 0);
     if (!self)
@@ -342,7 +302,7 @@ static PyObject *Cues_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         }
         release_arrays(views, TABLES);
         if (!failed && read_tables(&self->tables, self->copies, sizes) == 0) {
-            if (derive(self) == 0)
+            if (make_index(&self->index, &self->tables) == 0)
                 return (PyObject *)self;
             failed = 1;
         }
@@ -358,9 +318,7 @@ static void Cues_dealloc(Cues *self)
     PyTypeObject *type = Py_TYPE(self);
     for (int i = 0; i < TABLES; i++)
         PyMem_RawFree(self->copies[i]);
-    PyMem_RawFree(self->enough);
-    PyMem_RawFree(self->reads_at);
-    PyMem_RawFree(self->reads);
+    free_index(&self->index);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -372,7 +330,7 @@ static PyMethodDef Cues_methods[] = {
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot Cues_slots[] = {
-    {Py_tp_doc, "Cues(pairs, bucket, windows, cues, sets, first, automata, states, most, runs): tables as\n"
+    {Py_tp_doc, "Cues(bucket, cues, sets, first, automata, states, most, runs): tables as\n"
                 "transforms/redaction/prefilter/tables.py makes them. ValueError for others."},
     {Py_tp_new, Cues_new},
     {Py_tp_dealloc, Cues_dealloc},

@@ -3,9 +3,7 @@ from numpy.typing import ArrayLike
 class Cues:
     def __new__(
         cls,
-        pairs: ArrayLike,
         bucket: ArrayLike,
-        windows: ArrayLike,
         cues: ArrayLike,
         sets: ArrayLike,
         first: ArrayLike,

@@ -5,8 +5,7 @@
 
 #include "kernel.h"
 
-enum { BUCKETS = 21, ALL_BUCKETS = (1 << BUCKETS) - 1, PAIRS = 1 << 16, WINDOW = 4, LONGEST = 8, STATE_WORDS = 4, RUN_SETS = 32, LEAST_RUN = 16 };
-#define IN_RUN (1ull << 63)
+enum { BUCKETS = 21, WINDOW = 4, LONGEST = 8, STATE_WORDS = 4, RUN_SETS = 32, LEAST_RUN = 16 };
 enum { AT_FIRST = 1, AT_EDGE = 2 }; /* a beginning: only where the text begins, only where a word begins or ends */
 
 typedef struct {
@@ -34,27 +33,22 @@ typedef struct {
     uint32_t set, pattern, least; /* bytes */
 } Run;
 
-/* pairs: for two bytes, the buckets whose windows begin with them (from bit 0 on), have them in their middle (from bit
- * BUCKETS on) and end with them (from bit 2 * BUCKETS on); IN_RUN: both may be in a run.
- * groups: 64 cues each, cue 64 * g + b is bit b of group g; those of bucket b are groups bucket[b] to bucket[b + 1]; the
- * last bucket is that of cues which are looked for at the beginning of the text alone.
- * windows: for each group and each byte of a window, the cues that allow a byte there. */
+/* cues: by buckets, those of bucket b are bucket[b] to bucket[b + 1]; the last bucket is that of cues which are looked
+ * for at the beginning of the text alone. Set 0 is that of all bytes. */
 typedef struct {
     const uint32_t *bucket, *most, *automata;
-    const Run *runs;
-    const uint64_t *pairs, *windows;
     const Cue *cues;
+    const Run *runs;
     const Set *sets;
     const State *states;
     const States *first;
-    Py_ssize_t groups, patterns, set_count, automaton_count, state_count, run_count;
+    Py_ssize_t cue_count, patterns, set_count, automaton_count, state_count, run_count;
 } Tables;
 
-enum { PAIR_TABLE, BUCKET_TABLE, WINDOW_TABLE, CUE_TABLE, SET_TABLE, FIRST_TABLE, AUTOMATON_TABLE, STATE_TABLE,
-       MOST_TABLE, RUN_TABLE, TABLES };
+enum { BUCKET_TABLE, CUE_TABLE, SET_TABLE, FIRST_TABLE, AUTOMATON_TABLE, STATE_TABLE, MOST_TABLE, RUN_TABLE, TABLES };
 static const Array TABLE_ARRAYS[TABLES] = {
-    {"pairs", UINT64, 0},  {"bucket", UINT32, 0},   {"windows", UINT64, 0}, {"cues", UINT32, 0}, {"sets", UINT64, 0},
-    {"first", UINT64, 0},  {"automata", UINT32, 0}, {"states", UINT64, 0},  {"most", UINT32, 0}, {"runs", UINT32, 0},
+    {"bucket", UINT32, 0},   {"cues", UINT32, 0},   {"sets", UINT64, 0}, {"first", UINT64, 0},
+    {"automata", UINT32, 0}, {"states", UINT64, 0}, {"most", UINT32, 0}, {"runs", UINT32, 0},
 };
 
 /* Whether a table has as many rows of that many bytes; an exception if not. */
@@ -75,7 +69,7 @@ CHECK int refuse(const char *name)
 
 CHECK int check_cues(const Tables *t)
 {
-    for (Py_ssize_t i = 0; i < t->groups * 64; i++) {
+    for (Py_ssize_t i = 0; i < t->cue_count; i++) {
         const Cue *cue = &t->cues[i];
         if (cue->pattern >= (size_t)t->patterns || cue->automaton >= (size_t)t->automaton_count || cue->length < 2
             || cue->length > LONGEST || cue->window > cue->length - 2)
@@ -109,23 +103,20 @@ CHECK int check_automata(const Tables *t)
 /* The tables at `from`; -1 and an exception where one does not fit the others. */
 CHECK int read_tables(Tables *t, void *const *from, const Py_ssize_t *sizes)
 {
-    const size_t group = 64 * sizeof(Cue);
-    t->groups = sizes[CUE_TABLE] / (Py_ssize_t)group;
+    t->cue_count = sizes[CUE_TABLE] / (Py_ssize_t)sizeof(Cue);
     t->patterns = sizes[MOST_TABLE] / 4;
     t->set_count = sizes[SET_TABLE] / (Py_ssize_t)sizeof(Set);
     t->automaton_count = sizes[FIRST_TABLE] / (Py_ssize_t)sizeof(States);
     t->state_count = sizes[STATE_TABLE] / (Py_ssize_t)sizeof(State);
     t->run_count = sizes[RUN_TABLE] / (Py_ssize_t)sizeof(Run);
-    if (!sized(PAIR_TABLE, sizes, 8, PAIRS) || !sized(BUCKET_TABLE, sizes, 4, BUCKETS + 2)
-        || !sized(CUE_TABLE, sizes, group, t->groups) || !sized(WINDOW_TABLE, sizes, 8 * WINDOW * 256, t->groups)
+    if (!sized(BUCKET_TABLE, sizes, 4, BUCKETS + 2) || !sized(CUE_TABLE, sizes, sizeof(Cue), t->cue_count)
         || !sized(SET_TABLE, sizes, sizeof(Set), t->set_count)
         || !sized(FIRST_TABLE, sizes, sizeof(States), t->automaton_count)
         || !sized(AUTOMATON_TABLE, sizes, 4, t->automaton_count + 1)
-        || !sized(STATE_TABLE, sizes, sizeof(State), t->state_count) || !sized(RUN_TABLE, sizes, sizeof(Run), t->run_count))
+        || !sized(STATE_TABLE, sizes, sizeof(State), t->state_count)
+        || !sized(RUN_TABLE, sizes, sizeof(Run), t->run_count))
         return -1;
-    t->pairs = from[PAIR_TABLE];
     t->bucket = from[BUCKET_TABLE];
-    t->windows = from[WINDOW_TABLE];
     t->cues = from[CUE_TABLE];
     t->sets = from[SET_TABLE];
     t->first = from[FIRST_TABLE];
@@ -133,6 +124,8 @@ CHECK int read_tables(Tables *t, void *const *from, const Py_ssize_t *sizes)
     t->states = from[STATE_TABLE];
     t->most = from[MOST_TABLE];
     t->runs = from[RUN_TABLE];
+    if (!t->set_count)
+        return refuse("sets");
     if (t->run_count > RUN_SETS)
         return refuse("runs");
     for (Py_ssize_t r = 0; r < t->run_count; r++)
@@ -140,7 +133,7 @@ CHECK int read_tables(Tables *t, void *const *from, const Py_ssize_t *sizes)
             || t->runs[r].least < LEAST_RUN)
             return refuse("runs");
     for (int b = 0; b <= BUCKETS; b++)
-        if (t->bucket[b] > t->bucket[b + 1] || t->bucket[b + 1] > (size_t)t->groups)
+        if (t->bucket[b] > t->bucket[b + 1] || t->bucket[b + 1] > (size_t)t->cue_count)
             return refuse("bucket");
     return check_cues(t) < 0 || check_automata(t) < 0 ? -1 : 0;
 }

@@ -44,31 +44,27 @@ def _longer(start: Beginning) -> Beginning | list[Beginning]:
     """The same with one part more, once for each way to go on; itself where it is finished."""
     if not start.rest or len(start.sets) == LONGEST:
         return start
-    node, rest = start.rest[0], start.rest[1:]
-    if isinstance(node, Byte):
-        return [start._replace(sets=(*start.sets, node.mask), rest=rest)]
+    sets, (node, *rest), first, edge = start
+    while isinstance(node, Byte):
+        sets = (*sets, node.mask)
+        if len(sets) == LONGEST or not rest:
+            return Beginning(sets, tuple(rest), first, edge)
+        node, *rest = rest
     if isinstance(node, Sequence):
-        return [start._replace(rest=(*node.parts, *rest))]
+        return [Beginning(sets, (*node.parts, *rest), first, edge)]
     if isinstance(node, Begin | Edge):
-        here = not start.sets
-        return [
-            start._replace(
-                rest=rest,
-                first=start.first or (here and isinstance(node, Begin)),
-                edge=start.edge or (here and isinstance(node, Edge)),
-            )
-        ]
-    if isinstance(node, Repeat) and node.least:
-        again = Repeat(node.part, node.least - 1, None if node.most is None else node.most - 1)
-        return [start._replace(rest=(node.part, again, *rest))]
-    if isinstance(node, Repeat) and node.most == 0:
-        return [start._replace(rest=rest)]
-    if len(start.sets) >= ENOUGH:
-        return start
+        first, edge = first or (not sets and isinstance(node, Begin)), edge or (not sets and isinstance(node, Edge))
+        return [Beginning(sets, tuple(rest), first, edge)]
     if isinstance(node, Either):
-        return [start._replace(rest=(part, *rest)) for part in node.parts]
-    again = Repeat(node.part, 0, None if node.most is None else node.most - 1)
-    return [start._replace(rest=rest), start._replace(rest=(node.part, again, *rest))]
+        ways = [(part, *rest) for part in node.parts]
+    else:
+        again = Repeat(node.part, max(node.least - 1, 0), None if node.most is None else node.most - 1)
+        ways = [(node.part, again, *rest)] if node.most != 0 else []
+        if node.least == 0:
+            ways.append(tuple(rest))
+    if len(ways) > 1 and len(sets) >= ENOUGH:
+        return Beginning(sets, (node, *rest), first, edge)
+    return [Beginning(sets, way, first, edge) for way in ways]
 
 
 def _without_longer(found: list[Beginning]) -> list[Beginning]:

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cache
-from itertools import pairwise
+from functools import cache, reduce
 from math import prod
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from refinery.transforms.redaction.prefilter.grammar import ALL, members
 BUCKETS = 21
 WINDOW = 4
 STATE_WORDS = 4
-GROUP = 64  # beginnings
 # Bytes of text and markup, the most frequent first, and how many of a thousand bytes they are: half of them are letters
 # of English, the rest is thinly spread. Only speed depends on it.
 FREQUENT = b" etaoinsrhldcumfpgwyb,.vk\n\"'-=/<>:;()_0123456789"
@@ -63,13 +62,26 @@ def share(mask: int) -> float:
     return float(SHARE[places(mask)].sum())
 
 
+def _by_byte(place: int) -> tuple[int, ...]:
+    """For each byte the rows of COMMON_ROWS and FILLERS that have it at a place, as bits."""
+    rows = (*COMMON_ROWS, *FILLERS)
+    return tuple(sum(1 << number for number, row in enumerate(rows) if row[place] == byte) for byte in range(256))
+
+
+ROWS_WITH = tuple(map(_by_byte, range(3)))
+FILLERS_FROM = len(COMMON_ROWS)
+
+
 @cache
+def _rows_with(place: int, mask: int) -> int:
+    """The rows that have a byte of a set at a place."""
+    return reduce(or_, (ROWS_WITH[place][byte] for byte in members(mask)), 0)
+
+
 def _common_share(one: int, two: int, three: int) -> float:
     """How often rows of COMMON_ROWS and FILLERS occur that three sets have, one after the other."""
-    for rows, share_of_row in ((FILLERS, FILLER_SHARE), (COMMON_ROWS, COMMON_SHARE)):
-        if any(one >> row[0] & 1 and two >> row[1] & 1 and three >> row[2] & 1 for row in rows):
-            return share_of_row
-    return 0.0
+    rows = _rows_with(0, one) & _rows_with(1, two) & _rows_with(2, three)
+    return FILLER_SHARE if rows >> FILLERS_FROM else COMMON_SHARE if rows else 0.0
 
 
 def padded(sets: tuple[int, ...]) -> tuple[int, ...]:
@@ -98,43 +110,23 @@ def tables_of(
 ) -> dict[str, NDArray[np.generic]]:
     """The arguments of the kernel by name. most: places that are kept, by pattern; runs: a set of bytes, the pattern of
     which every match has a run of them, and its length."""
-    sets: dict[int, int] = {}
+    sets: dict[int, int] = {ALL: 0}
     automata: dict[Automaton | None, int] = {None: 0}
-    rows, bucket, windows, pairs = [], [0], [], np.zeros((256, 256), np.uint64)
-    for number, grouped in enumerate(_buckets(cues)):
-        for first in range(0, len(grouped), GROUP):
-            group = grouped[first : first + GROUP]
-            table = np.zeros((WINDOW, 256), np.uint64)
-            for bit, cue in enumerate(group):
-                looked_at = padded(cue.start.sets)[cue.window : cue.window + WINDOW]
-                for place, mask in enumerate(looked_at):
-                    table[place, places(mask)] |= np.uint64(1 << bit)
-                for place, (one, two) in enumerate(pairwise(map(places, looked_at)) if number < BUCKETS else ()):
-                    pairs[np.ix_(two, one)] |= np.uint64(1 << number + place * BUCKETS)
-                automaton = automaton_of_rest(cue.start.rest)
-                numbers = [sets.setdefault(mask, len(sets)) for mask in cue.start.sets]
-                rows.append(
-                    [
-                        cue.pattern,
-                        automata.setdefault(automaton, len(automata)),
-                        cue.window,
-                        len(numbers),
-                        cue.start.first + 2 * cue.start.edge,
-                        *numbers,
-                        *[0] * (LONGEST - len(numbers)),
-                    ]
-                )
-            rows += [rows[-1]] * (GROUP - len(group))
-            windows.append(table)
-        bucket.append(len(windows))
-    for mask, _, _ in runs:
-        pairs[np.ix_(places(mask), places(mask))] |= np.uint64(1 << 3 * BUCKETS)
+    rows: list[tuple[int, ...]] = []
+    bucket = [0]
+    for grouped in _buckets(cues):
+        for cue in grouped:
+            numbers = [sets.setdefault(mask, len(sets)) for mask in cue.start.sets]
+            automaton = automata.setdefault(automaton_of_rest(cue.start.rest), len(automata))
+            flags = cue.start.first + 2 * cue.start.edge
+            rows.append(
+                (cue.pattern, automaton, cue.window, len(numbers), flags, *numbers, *[0] * (LONGEST - len(numbers)))
+            )
+        bucket.append(len(rows))
     run_rows = [(sets.setdefault(mask, len(sets)), pattern, least) for mask, pattern, least in runs]
     first, ends, states = _states([automaton for automaton in automata if automaton])
     return {
-        "pairs": pairs,
         "bucket": np.array(bucket, np.uint32),
-        "windows": np.array(windows, np.uint64),
         "cues": np.array(rows, np.uint32),
         "sets": _words(list(sets)),
         "first": first,
