@@ -4,7 +4,7 @@
  * automaton for what follows. Four neighbouring bytes of each are its window. A table of pairs says for every place of
  * the text which of 21 buckets have a window there; the sets and the automaton then decide. More may be found than the
  * patterns match, never less.
- * Cost: linear. About 1 ns a byte where nothing is found; looks that fail take at most half a step a byte altogether, then
+ * Cost: linear. About 1 ns a byte where nothing is found; at most one look a byte is taken, then
  * the kernel gives up and says so. Safety: the tables are checked when the object is made, the text is only read. */
 
 #include "cue_index.h"
@@ -257,7 +257,7 @@ static PyObject *Cues_find(Cues *self, PyObject *data)
         return PyErr_Format(PyExc_TypeError, "data: bytes are needed");
     const Tables *t = &self->tables;
     Search s = {.tables = t, .index = &self->index, .data = (const uint8_t *)PyBytes_AS_STRING(data), .size = PyBytes_GET_SIZE(data)};
-    s.looks = s.size / 2 + SPARE;
+    s.looks = s.size + SPARE;
     s.alive = PyMem_RawMalloc(self->index.groups * sizeof *s.alive + 1);
     s.count = PyMem_RawCalloc((size_t)t->patterns + 1, sizeof *s.count);
     PyObject *result = NULL;

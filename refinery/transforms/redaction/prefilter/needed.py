@@ -11,6 +11,7 @@ from refinery.transforms.redaction.prefilter.tables import window_of
 
 RARE = 1.2e-2  # of the places of a text: nothing rarer is looked for
 COMMON = 0.02  # of the places of a text: too many to look at
+INSTEAD = 5  # times rarer than the beginning is a run that is taken instead of it
 RUN = 16  # letters and digits that are found as a run; rows of other signs fill lines
 ALNUM = SETS[ord("w")] & ~(1 << ord("_"))
 RUN_SHARE = 2e-3
@@ -59,7 +60,13 @@ def _beginning(parts: tuple[Node, ...]) -> Needed:
 
 def _of_parts(parts: tuple[Node, ...]) -> Needed:
     """The rarest that is needed where some parts stand one after the other."""
+    if len(parts) == 1 and isinstance(parts[0], Sequence):
+        return _of_parts(parts[0].parts)
     best = _beginning(parts)
+    for part in parts:
+        run = _run_of(part)
+        if run.share * INSTEAD < best.share:
+            best = run
     for place, part in enumerate(parts):
         if best.share <= RARE:
             break
@@ -80,7 +87,13 @@ def _of_part(part: Node) -> Needed:
             tuple(run for found in each for run in found.runs),
         )
     if isinstance(part, Repeat) and part.least:
-        if isinstance(part.part, Byte) and part.least >= RUN and not part.part.mask & ~ALNUM:
-            return Needed(RUN_SHARE, runs=((part.part.mask, part.least),))
-        return _of_part(part.part)
+        return min(_run_of(part), _of_part(part.part), key=lambda found: found.share)
     return NOTHING
+
+
+def _run_of(part: Node) -> Needed:
+    """A long run of letters and digits."""
+    if not isinstance(part, Repeat) or not isinstance(part.part, Byte):
+        return NOTHING
+    is_run = part.least >= RUN and not part.part.mask & ~ALNUM
+    return Needed(RUN_SHARE, runs=((part.part.mask, part.least),)) if is_run else NOTHING

@@ -63,9 +63,11 @@ def _assigned(data: bytes, start: int, at: int) -> Iterator[Found]:
     """The value behind an operator at `at`, where the operator and what stands behind it belong together."""
     match = data[start:at]
     operator = match.rstrip(b" \t\"'`\\")
+    if operator.endswith(b",") and data[at : at + 1] not in (b"'", b'"'):
+        return
     prefix, own = _name_before(data, start), _name_of(match)
     name = prefix + own
-    if operator.endswith(b",") and (data[at : at + 1] not in (b"'", b'"') or any(48 <= byte <= 57 for byte in name)):
+    if operator.endswith(b",") and any(48 <= byte <= 57 for byte in name):
         return
     markup = operator.endswith(b">") and not operator.endswith((b"=>", b"->"))
     yield from _judged(data, name, at, loose=markup, before=b"</" if markup else b"", name_end=start + len(own))
@@ -79,14 +81,14 @@ def _judged(
     loose: it is a value even without quotes. before: what must stand behind it. name_end: where the name ends in front
     of an operator; a value without quotes may then be a name itself.
     """
-    value = _value(data, at)
-    if value is None:
+    kind = judge_name(name[-80:].decode("latin-1"))
+    value = _value(data, at) if kind else None
+    if kind is None or value is None:
         return
     first, end, quoted = value
     if data.startswith((b"...", "…".encode()), end) or not data.startswith(before, end):
         return
-    kind = judge_name(name[-80:].decode("latin-1"))
-    if kind is None or not judge_value(kind, data[first:end], quoted or loose):
+    if not judge_value(kind, data[first:end], quoted or loose):
         return
     text = data[first:end]
     if quoted and kind != "password" and is_wordy(text):
