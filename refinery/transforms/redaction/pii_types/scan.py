@@ -5,7 +5,7 @@ all bytes says which patterns may match at all (redaction/prefilter).
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -74,46 +74,38 @@ class Hints:
         places = self.prefilter.look(data)
         if places is None:
             names = tuple(self.patterns)
-            return Hinted(self, data, None, dict.fromkeys((names[i] for i in self._set.Match(data) or ()), True))
-        for name in self.prefilter.unknown:
-            places[name] = None
-        return Hinted(self, data, places, {})
+            return Hinted(self, data, None, (names[i] for i in self._set.Match(data) or ()))
+        if unknown := self.prefilter.unknown:
+            places |= dict.fromkeys(unknown)
+        return Hinted(self, data, places, (name for name in places if self._occurs(name, data, places[name])))
+
+    def _occurs(self, name: str, data: bytes, places: list[int] | None) -> bool:
+        """Whether a pattern that may match does, first where it was seen."""
+        if name in self.placed:
+            return False
+        search = self.compiled[name].search
+        return bool((search(data, places[0]) if places else None) or search(data))
 
 
-class Hinted(Set[str]):
-    """The names of the patterns that occur in a text. A pattern that may match is looked for when it is asked for.
+class Hinted(frozenset[str]):
+    """The names of the patterns that occur in a text, and the matches of those that are placed.
 
-    places: where patterns may match; None: anywhere. known: whether those occur that have been looked for.
+    places: where patterns may match; None: anywhere.
     """
 
-    def __init__(self, hints: Hints, data: bytes, places: Places | None, known: dict[str, bool]) -> None:
-        self._hints, self._data, self._known = hints, data, known
-        self._anywhere = places is None
-        self._places = places or {}
+    def __new__(cls, hints: Hints, data: bytes, places: Places | None, names: Iterable[str]) -> "Hinted":
+        made = super().__new__(cls, names)
+        made._hints, made._data, made._places = hints, data, places
+        return made
 
-    def __contains__(self, name: object) -> bool:
-        if name not in self._places:
-            return name in self._known
-        if name not in self._known:
-            found, places = self._hints.compiled[name], self._places[name]
-            first = found.search(self._data, places[0]) if places else None
-            self._known[name] = bool(first or found.search(self._data))
-        return self._known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.among(self._hints.patterns))
-
-    def __len__(self) -> int:
-        return len(self.among(self._hints.patterns))
+    _hints: Hints
+    _data: bytes
+    _places: Places | None
 
     @property
     def nothing(self) -> bool:
-        """Whether no pattern can occur, and none that is placed can match."""
-        return not self._places and not self._anywhere
-
-    def among(self, names: Container[str]) -> list[str]:
-        """Those of `names` that occur, in order."""
-        return sorted(name for name in self._places or self._known if name in names and name in self)
+        """Whether no pattern occurs, and none that is placed can match."""
+        return self._places is not None and not self._places
 
     def again(self, data: bytes) -> "Hinted":
         """The same of another text."""
@@ -121,9 +113,9 @@ class Hinted(Set[str]):
 
     def matches(self, name: str) -> Iterable[Any]:
         """All matches of a pattern that is placed, as in `finditer`. It runs only where it may match."""
-        if name not in self._places:
-            return self._hints.compiled[name].finditer(self._data) if self._anywhere else ()
-        places = self._places[name]
+        if self._places is not None and name not in self._places:
+            return ()
+        places = None if self._places is None else self._places[name]
         return self._hints.compiled[name].finditer(self._data) if places is None else self._matches(name, places)
 
     def _matches(self, name: str, places: list[int]) -> Iterator[Any]:

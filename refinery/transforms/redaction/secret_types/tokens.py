@@ -79,7 +79,7 @@ def tokens(data: bytes, hints: Hinted) -> Iterator[Found]:
 
 
 def _tokens(data: bytes, hints: Hinted) -> Iterator[Found]:
-    for name in hints.among(BEGINNINGS):
+    for name in sorted(hints & BEGINNINGS.keys()) if hints else ():
         token, pattern = PATTERNS[name]
         yield from _matches(data, token, pattern)
 
