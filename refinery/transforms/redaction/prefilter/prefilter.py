@@ -67,7 +67,7 @@ class Prefilter:
         1 ms a MB.
         """
         found = self._made.cues.find(data)
-        if found is None:
-            return None
+        if not found:
+            return None if found is None else {}
         names = self._made.names
         return {names[number]: places for number, places in found.items()}
