@@ -168,7 +168,7 @@ def _buckets(cues: Sequence[Cue]) -> list[list[Cue]]:
         by_window[padded(cue.start.sets)[cue.window : cue.window + WINDOW]].append(cue)
     left, right = np.zeros((BUCKETS, 256)), np.zeros((BUCKETS, 256))
     found: list[list[Cue]] = [[] for _ in range(BUCKETS)]
-    for window, group in sorted(by_window.items(), key=lambda item: _share_of(item[0])):
+    for window, group in sorted(by_window.items(), key=lambda item: -_share_of(item[0])):
         one, two, three = prod(map(share, window[:1])), places(window[1]), prod(map(share, window[2:]))
         before, behind = left[:, two], right[:, two]
         more = ((before + one) * (behind + three) - before * behind) @ SHARE[two]
