@@ -1,8 +1,9 @@
 """Personal data of a recognisable form: replaced, replaced by pseudonyms, or the page is dropped.
 
-A match of a pattern is only a candidate; check digits, numbering plans and what stands around it decide. One scan tells
-which families of patterns a text may have (`HINTS`); a text without candidates costs that scan. The families are in
-pii_types/, one file each; `RULES` below is the list of types, from which reasons, placeholders and switches follow.
+A match of a pattern is only a candidate; check digits, numbering plans and what stands around it decide. One look at
+every byte tells which families of patterns a text may have (`HINTS`); a text without candidates costs that look. The
+families are in pii_types/, one file each; `RULES` below is the list of types, from which reasons, placeholders and
+switches follow.
 """
 
 import re

@@ -4,8 +4,9 @@
  * automaton for what follows. Four neighbouring bytes of each are its window. A table of pairs says for every place of
  * the text which of 21 buckets have a window there; the sets and the automaton then decide. More may be found than the
  * patterns match, never less.
- * Cost: linear. About 1 ns a byte where nothing is found; at most one look a byte is taken, then
- * the kernel gives up and says so. Safety: the tables are checked when the object is made, the text is only read. */
+ * Cost: linear. About 1 ns a byte where nothing looks like a beginning; at most one look a byte is taken at what does,
+ * then the kernel gives up and says so. Safety: the tables are copied and checked when the object is made, the text is
+ * only read. */
 
 #include "cue_index.h"
 
@@ -150,8 +151,9 @@ INLINE uint64_t pair_at(const uint64_t *pairs, const uint8_t *byte)
 /* The buckets that have a window whose pairs are those of `byte` and the three behind it. */
 INLINE uint32_t buckets_of(const uint64_t *pairs, const uint8_t *byte)
 {
-    return (uint32_t)(pair_at(pairs, byte) & pair_at(pairs, byte + 1) >> BUCKETS & pair_at(pairs, byte + 2) >> 2 * BUCKETS)
-           & ALL_BUCKETS;
+    const uint64_t all = pair_at(pairs, byte) & pair_at(pairs, byte + 1) >> BUCKETS
+                         & pair_at(pairs, byte + 2) >> 2 * BUCKETS;
+    return (uint32_t)all & ALL_BUCKETS;
 }
 
 /* Runs around BLOCK + 1 bytes from `at` on, which are of some set of the runs each. */
@@ -256,7 +258,9 @@ static PyObject *Cues_find(Cues *self, PyObject *data)
     if (!PyBytes_Check(data))
         return PyErr_Format(PyExc_TypeError, "data: bytes are needed");
     const Tables *t = &self->tables;
-    Search s = {.tables = t, .index = &self->index, .data = (const uint8_t *)PyBytes_AS_STRING(data), .size = PyBytes_GET_SIZE(data)};
+    Search s = {.tables = t, .index = &self->index};
+    s.data = (const uint8_t *)PyBytes_AS_STRING(data);
+    s.size = PyBytes_GET_SIZE(data);
     s.looks = s.size + SPARE;
     s.alive = PyMem_RawMalloc(self->index.groups * sizeof *s.alive + 1);
     s.count = PyMem_RawCalloc((size_t)t->patterns + 1, sizeof *s.count);
@@ -326,7 +330,7 @@ static void Cues_dealloc(Cues *self)
 static PyMethodDef Cues_methods[] = {
     {"find", (PyCFunction)Cues_find, METH_O,
      "find(data) -> {pattern: where its matches may begin}; None instead of places: in more than `most` of them.\n\n"
-     "A pattern that is not there does not match. None for a text that takes too many looks: it may match all patterns."},
+     "A pattern that is not in it does not match. None for a text that takes too many looks: all patterns may match."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot Cues_slots[] = {

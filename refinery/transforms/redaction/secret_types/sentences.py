@@ -97,8 +97,6 @@ CLOSING_SIGNS = ("&lt;", "&quot;", "&nbsp;", "”", "“", "»", "’", "」", "
 REACH = 256  # bytes of a value
 LEAST = 6  # bytes of a password
 LEAST_KEY = 14  # and of a secret or a key
-LONG = re.compile(rb"[^ \t\n]{%d}" % LEAST_KEY)  # what every secret or key is
-SIGN_BYTES = 8  # of the signs that open a value
 
 
 def passwords(data: bytes, words: Iterable[Any] | None = None) -> Iterator[tuple[int, int]]:
@@ -121,8 +119,6 @@ def keys(data: bytes, words: Iterable[Any] | None = None) -> Iterator[tuple[int,
     """Values behind a word for a secret or a key: those alone that are clearly random. words: the matches of SECRET, if
     they are known. Linear."""
     for match in SECRETS.finditer(data) if words is None else words:
-        if not LONG.search(data, match.end(), match.end() + WINDOW + REACH + SIGN_BYTES):
-            continue
         unspaced = match.group(0) in NOT_UNSPACED
         at = _behind(data, match, UNSPACED_SECRET if unspaced else SPACED_SECRET, unspaced)
         found = _value(data, at) if at is not None else None

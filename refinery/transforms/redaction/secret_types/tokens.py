@@ -54,6 +54,7 @@ ESCAPE = (
 )
 ESCAPED = rb"(" + ESCAPE + rb")[A-Za-z0-9_.:~/-]{18}"
 """an escape before what is as long as a token: its last letter would be the token's first"""
+BEFORE = re.compile(ESCAPE + rb"(?=[A-Za-z0-9_.:~/-]{18})")
 # The secret that belongs to an id and stands beside it without a name: its letters, and how many.
 COMPANIONS = {
     "aws-access-key": compile_bytes(rb"[^A-Za-z0-9/+=]([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)"),
@@ -70,12 +71,22 @@ def tokens(data: bytes, hints: Hinted) -> Iterator[Found]:
     escape.
     """
     yield from _tokens(data, hints)
-    if escapes := [match.span(1) for match in hints.matches("escaped")]:
-        spaced = bytearray(data)
-        for start, end in escapes:
-            spaced[start:end] = b" " * (end - start)
-        text = bytes(spaced)
+    text = _unescaped(data, hints)
+    if text != data:
         yield from _tokens(text, hints.again(text))
+
+
+def _unescaped(data: bytes, hints: Hinted) -> bytes:
+    """The text with a space for every byte of an escape."""
+    if hints.everywhere("escaped"):
+        return BEFORE.sub(lambda match: b" " * len(match.group(0)), data)
+    spans = [match.span(1) for match in hints.matches("escaped")]
+    if not spans:
+        return data
+    spaced = bytearray(data)
+    for start, end in spans:
+        spaced[start:end] = b" " * (end - start)
+    return bytes(spaced)
 
 
 def _tokens(data: bytes, hints: Hinted) -> Iterator[Found]:
