@@ -33,10 +33,11 @@ Arguments = dict[str, Any]
 
 
 def cue_tables() -> Arguments:
-    """Those of two patterns: a word in quotes, and a run of letters."""
+    """Those of two patterns: a word in quotes, also at the beginning of a text, and a run of letters."""
     letter = sum(1 << byte for byte in range(97, 123))
     start = Beginning((1 << 34, letter), (Repeat(Byte(letter), 0, None), Byte(1 << 34)))
-    return dict(tables_of([Cue(0, start, 0)], [9, 1], [(letter, 1, 16)]))
+    cues_of_it = [Cue(0, start, 0), Cue(0, start._replace(first=True), 0)]
+    return dict(tables_of(cues_of_it, [9, 1], [(letter, 1, 16), (letter, 1, 20)]))
 
 
 def u4(size: int) -> Any:
