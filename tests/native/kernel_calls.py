@@ -12,6 +12,7 @@ from refinery.transforms.native import (
     bpe,
     clusters,
     counting,
+    cues,
     datatrove,
     heuristics,
     htmlblocks,
@@ -27,8 +28,19 @@ from refinery.transforms.native import (
     textclean,
     trees,
 )
+from refinery.transforms.redaction.prefilter.beginnings import Beginning
+from refinery.transforms.redaction.prefilter.grammar import Byte, Repeat
+from refinery.transforms.redaction.prefilter.tables import Cue, tables_of
 
 Arguments = dict[str, Any]
+
+
+def cue_tables() -> Arguments:
+    """Those of two patterns: a word in quotes, also at the beginning of a text, and a run of letters."""
+    letter = sum(1 << byte for byte in range(97, 123))
+    start = Beginning((1 << 34, letter), (Repeat(Byte(letter), 0, None), Byte(1 << 34)))
+    cues_of_it = [Cue(0, start, 0), Cue(0, start._replace(first=True), 0)]
+    return dict(tables_of(cues_of_it, [9, 1], [(letter, 1, 16), (letter, 1, 20)]))
 
 
 def u4(size: int) -> Any:
@@ -163,6 +175,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "representative": u4(2),
         "shared": u4(2),
     },
+    cues.Cues: cue_tables,
     clusters.link: lambda: {
         "sketches": np.zeros((4, 8), np.uint8),
         "starts": i8(0, 1, 4),

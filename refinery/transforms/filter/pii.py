@@ -1,8 +1,9 @@
 """Personal data of a recognisable form: replaced, replaced by pseudonyms, or the page is dropped.
 
-A match of a pattern is only a candidate; check digits, numbering plans and what stands around it decide. One scan tells
-which families of patterns a text may have (`HINTS`); a text without candidates costs that scan. The families are in
-pii_types/, one file each; `RULES` below is the list of types, from which reasons, placeholders and switches follow.
+A match of a pattern is only a candidate; check digits, numbering plans and what stands around it decide. One look at
+every byte tells which families of patterns a text may have (`HINTS`); a text without candidates costs that look. The
+families are in pii_types/, one file each; `RULES` below is the list of types, from which reasons, placeholders and
+switches follow.
 """
 
 import re
@@ -30,7 +31,7 @@ from refinery.transforms.redaction.pii_types import (
     source_code,
 )
 from refinery.transforms.redaction.pii_types.pseudonyms import Pseudonyms
-from refinery.transforms.redaction.pii_types.scan import RUN_HINT, Hints, number_runs
+from refinery.transforms.redaction.pii_types.scan import RUN_HINT, Hinted, Hints, number_runs
 
 Kind = Literal["email", "ip", "mac", "iban", "card", "imei", "ssn", "national_id", "phone", "user_path", "address"]
 
@@ -195,6 +196,8 @@ def find_pii(text: str, params: PiiParams) -> list[Span]:
     if "fold" in hints and params.matching == "own":
         data = folding.fold(text).encode()
         hints = HINTS.of(data)
+    if hints.nothing and b"@" not in data and not params.address and not params.private_ip:
+        return []
     found = list(_candidates(data, params, hints))
     if params.style == "code":
         found = [(at, end, kind) for at, end, kind in found if not source_code.names_nobody(kind, data, at, end)]
@@ -203,7 +206,7 @@ def find_pii(text: str, params: PiiParams) -> list[Span]:
     return list(_in_characters(data, _without_overlap(found)))
 
 
-def _candidates(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterator[tuple[int, int, Kind]]:
+def _candidates(data: bytes, params: PiiParams, hints: Hinted) -> Iterator[tuple[int, int, Kind]]:
     """What each type takes, by byte offsets, overlapping."""
     yield from _as_datatrove(data, params, hints) if params.matching == "datatrove" else _addresses(data, params, hints)
     if params.mac and "mac" in hints:
@@ -226,7 +229,7 @@ def _candidates(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterat
         yield from ((start, end, "address") for start, end in places.addresses(data))
 
 
-def _addresses(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterator[tuple[int, int, Kind]]:
+def _addresses(data: bytes, params: PiiParams, hints: Hinted) -> Iterator[tuple[int, int, Kind]]:
     """E-mail and IP addresses."""
     if params.email and b"@" in data:
         yield from ((start, end, "email") for start, end in emails.emails(data))
@@ -240,7 +243,7 @@ def _addresses(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterato
         yield from ((start, end, "ip") for start, end in networks.ipv6(data, params.private_ip))
 
 
-def _as_datatrove(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterator[tuple[int, int, Kind]]:
+def _as_datatrove(data: bytes, params: PiiParams, hints: Hinted) -> Iterator[tuple[int, int, Kind]]:
     """The same by FineWeb's patterns."""
     taken = list(datatrove.emails(data)) if params.email else []
     yield from ((start, end, "email") for start, end in taken)

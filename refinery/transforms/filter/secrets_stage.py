@@ -1,9 +1,9 @@
 """Credentials in a text: keys, tokens, passwords, private keys. Redact them, or drop the page.
 
-What says itself what it is (prefixes of providers: secret_types/tokens.py) is found by one scan for the beginnings of
-all of them; what only its context gives away (assignments.py, sentences.py, commands.py) by another, which says what to
-look for. Patterns run on RE2 over UTF-8 bytes: linear time. The stage comes right after extraction, since every
-later one may put an excerpt of the text into `rejects/`, and it cleans address and meta, too.
+What says itself what it is (prefixes of providers: secret_types/tokens.py) and what only its context gives away
+(assignments.py, sentences.py, commands.py) have patterns. One look at every byte says which of them may match, and
+where (redaction/prefilter); only these run, on RE2 over UTF-8 bytes: linear time. The stage comes right after
+extraction, since every later one may put an excerpt of the text into `rejects/`, and it cleans address and meta, too.
 
 After redaction the text is searched again, and for every value that was replaced: what is left of any drops the page.
 """

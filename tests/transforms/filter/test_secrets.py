@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.filter.secrets_stage import RULES, SECRETS, SecretsParams, find_secrets, redact_secrets
+from refinery.transforms.redaction.secret_types.find import HINTS
 from refinery.transforms.redaction.secret_types.rules import Token, has_github_checksum
-from refinery.transforms.redaction.secret_types.tokens import PATTERNS, TOKENS, WHICH
+from refinery.transforms.redaction.secret_types.tokens import PATTERNS, TOKENS
 from tests.beam import make_document, run_and_collect
 from tests.sampling import one_commit_in_four, sampled, scaled
 
@@ -140,7 +141,7 @@ def test_every_grammar_finds_what_it_describes(token: Token) -> None:
         assert not token.anchors or any(anchor in secret for anchor in token.anchors)
         assert not token.hint or re.search(token.hint, secret)
         if PATTERNS[token.name][1].search(secret):  # RE2's \s and case folding are ASCII's
-            assert token.name in WHICH.of(secret)
+            assert token.name in HINTS.of(secret)
 
     check()
 

@@ -1,16 +1,19 @@
-"""What the families share: patterns over bytes, one scan that tells which families a text may have, groups of digits.
+"""What the families share: patterns over bytes, one look that tells which families a text may have, groups of digits.
 
-Everything runs on RE2 over UTF-8 bytes: linear time, and offsets are bytes until the very end.
+Everything runs on RE2 over UTF-8 bytes: linear time, and offsets are bytes until the very end. Before that, one look at
+all bytes says which patterns may match at all (redaction/prefilter).
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import re2
 
 from refinery.transforms.redaction.pii_types.lazy_pattern import LazyPattern
+from refinery.transforms.redaction.prefilter.prefilter import Places, Prefilter
 
 CONTEXT = 64  # bytes to the left that are read for a cue: a label and a few words
 WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
@@ -33,26 +36,107 @@ def compile_bytes(pattern: bytes) -> Any:
 
 
 class Hints:
-    """Which of some patterns occur anywhere in a text, in one pass over it. They are compiled when the first is read.
+    """Which of some patterns occur in a text, and where. They are read when the first text is.
 
-    patterns: name -> pattern, or what makes it.
+    patterns: name -> pattern, or what makes it. placed: others, of which every match is wanted.
     """
 
-    def __init__(self, patterns: Mapping[str, bytes | Callable[[], bytes]]) -> None:
-        self._names = tuple(patterns)
-        self._patterns = tuple(patterns.values())
+    def __init__(
+        self, patterns: Mapping[str, bytes | Callable[[], bytes]], placed: Mapping[str, bytes] = MappingProxyType({})
+    ) -> None:
+        self._given = patterns
+        self.compiled = {name: compile_bytes(pattern) for name, pattern in placed.items()}
+        self.placed = placed
+
+    @cached_property
+    def patterns(self) -> dict[str, bytes]:
+        """The patterns by name, those that are placed left out."""
+        made = {name: given if isinstance(given, bytes) else given() for name, given in self._given.items()}
+        self.compiled |= {name: compile_bytes(pattern) for name, pattern in made.items()}
+        return made
+
+    @cached_property
+    def prefilter(self) -> Prefilter:
+        """What says where the patterns may match."""
+        return Prefilter({**self.patterns, **self.placed}, frozenset(self.placed))
 
     @cached_property
     def _set(self) -> Any:
+        """All patterns as one, for texts in which nearly everything looks like a match."""
         found = re2.Set.SearchSet(byte_options())
-        for pattern in self._patterns:
-            found.Add(pattern if isinstance(pattern, bytes) else pattern())
+        for pattern in (*self.patterns.values(), *self.placed.values()):
+            found.Add(pattern)
         found.Compile()
         return found
 
-    def of(self, data: bytes) -> frozenset[str]:
-        """Names of the patterns that occur. Cost: one scan, about 2 ms per MB."""
-        return frozenset(self._names[i] for i in self._set.Match(data) or ())
+    @cached_property
+    def _nothing(self) -> "Hinted":
+        """The answer for texts that may match no pattern."""
+        return Hinted(self, b"", {}, ())
+
+    def of(self, data: bytes) -> "Hinted":
+        """The names of the patterns that occur. Cost: one look at every byte, about 2 ms a MB."""
+        places = self.prefilter.look(data)
+        if places is None:
+            names = (*self.patterns, *self.placed)
+            occur = [names[i] for i in self._set.Match(data) or ()]
+            anywhere: Places = {name: None for name in occur if name in self.placed}
+            return Hinted(self, data, anywhere, (name for name in occur if name not in self.placed))
+        if unknown := self.prefilter.unknown:
+            places |= dict.fromkeys(unknown)
+        if not places:
+            return self._nothing
+        return Hinted(self, data, places, (name for name in places if self._occurs(name, data, places[name])))
+
+    def _occurs(self, name: str, data: bytes, places: list[int] | None) -> bool:
+        """Whether a pattern that may match does, first where it was seen."""
+        if name in self.placed:
+            return False
+        search = self.compiled[name].search
+        return bool((search(data, places[0]) if places else None) or search(data))
+
+
+class Hinted(frozenset[str]):
+    """The names of the patterns that occur in a text, and the matches of those that are placed.
+
+    places: where patterns may match.
+    """
+
+    def __new__(cls, hints: Hints, data: bytes, places: Places, names: Iterable[str]) -> "Hinted":
+        made = super().__new__(cls, names)
+        made._hints, made._data, made._places = hints, data, places
+        return made
+
+    _hints: Hints
+    _data: bytes
+    _places: Places
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no pattern occurs, and none that is placed can match."""
+        return not self and not self._places
+
+    def everywhere(self, name: str) -> bool:
+        """Whether a pattern that is placed may match in so many places that they are not known."""
+        return name in self._places and self._places[name] is None
+
+    def again(self, data: bytes) -> "Hinted":
+        """The same of another text."""
+        return self._hints.of(data)
+
+    def matches(self, name: str) -> Iterable[Any]:
+        """All matches of a pattern that is placed, as in `finditer`. It runs only where it may match."""
+        if name not in self._places:
+            return ()
+        places = self._places[name]
+        return self._hints.compiled[name].finditer(self._data) if places is None else self._matches(name, places)
+
+    def _matches(self, name: str, places: list[int]) -> Iterator[Any]:
+        match, at = self._hints.compiled[name].match, 0
+        for start in sorted(places):
+            if start >= at and (found := match(self._data, start)):
+                yield found
+                at = found.end()
 
 
 class Group(NamedTuple):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from refinery.transforms.redaction.pii_types.scan import compile_bytes
+from refinery.transforms.redaction.pii_types.scan import Hinted, compile_bytes
 from refinery.transforms.redaction.secret_types.context import judge_name, judge_value
 from refinery.transforms.redaction.secret_types.identifiers import is_code_name, is_in_code, is_wordy
 from refinery.transforms.redaction.secret_types.rules import WORD, Found
@@ -14,7 +14,7 @@ NAME = (
     rb"|salasana|parool|lozinka|zaporka|sandi|api)[\w.-]*"
 )
 # Behind a name: a closing quote or bracket, then what assigns, after a type where there is one.
-ASSIGN = compile_bytes(
+ASSIGN = (
     rb"(?i)" + NAME + rb"\\?[\"'`\])]{0,2}(?:&quot;)?[ \t]{0,8}"
     rb"(?::[ \t]{0,2}[A-Za-z_]\w*\??[ \t]{0,2}=|=>|[:?+]*=+|!=|:|->|,|(?:[ \t][a-z]+=[\"'][\w -]*[\"'])?>)[ \t]{0,8}"
 )
@@ -40,9 +40,10 @@ ENTITIES = (b"&quot;", b"&apos;", b"&#39;", b"&#34;", b"&#x27;", b"&#x22;")
 QUOTE = compile_bytes(rb"(?:[bBrRfFuULS@$]{0,2})(\\?)([\"'`]{1,3})")
 
 
-def assignments(data: bytes, hints: frozenset[str]) -> Iterator[Found]:
-    """Values that their names make secret; hints: which of the rarer forms the text has. Linear."""
-    for match in ASSIGN.finditer(data):
+def assignments(data: bytes, hints: Hinted) -> Iterator[Found]:
+    """Values that their names make secret; hints: where ASSIGN matches, and which of the rarer forms the text has.
+    Linear."""
+    for match in hints.matches("assigned"):
         yield from _assigned(data, match.start(), match.end())
     if "option" in hints:
         for match in OPTION.finditer(data):
@@ -62,9 +63,11 @@ def _assigned(data: bytes, start: int, at: int) -> Iterator[Found]:
     """The value behind an operator at `at`, where the operator and what stands behind it belong together."""
     match = data[start:at]
     operator = match.rstrip(b" \t\"'`\\")
+    if operator.endswith(b",") and data[at : at + 1] not in (b"'", b'"'):
+        return
     prefix, own = _name_before(data, start), _name_of(match)
     name = prefix + own
-    if operator.endswith(b",") and (data[at : at + 1] not in (b"'", b'"') or any(48 <= byte <= 57 for byte in name)):
+    if operator.endswith(b",") and any(48 <= byte <= 57 for byte in name):
         return
     markup = operator.endswith(b">") and not operator.endswith((b"=>", b"->"))
     yield from _judged(data, name, at, loose=markup, before=b"</" if markup else b"", name_end=start + len(own))
@@ -78,14 +81,14 @@ def _judged(
     loose: it is a value even without quotes. before: what must stand behind it. name_end: where the name ends in front
     of an operator; a value without quotes may then be a name itself.
     """
-    value = _value(data, at)
-    if value is None:
+    kind = judge_name(name[-80:].decode("latin-1"))
+    value = _value(data, at) if kind else None
+    if kind is None or value is None:
         return
     first, end, quoted = value
     if data.startswith((b"...", "…".encode()), end) or not data.startswith(before, end):
         return
-    kind = judge_name(name[-80:].decode("latin-1"))
-    if kind is None or not judge_value(kind, data[first:end], quoted or loose):
+    if not judge_value(kind, data[first:end], quoted or loose):
         return
     text = data[first:end]
     if quoted and kind != "password" and is_wordy(text):

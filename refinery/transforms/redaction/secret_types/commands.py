@@ -6,7 +6,8 @@ docker-login(1), smbclient(1), htpasswd(1), openssl-passphrase-options(1), curl(
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from refinery.transforms.redaction.pii_types.scan import compile_bytes
 from refinery.transforms.redaction.secret_types.context import NEVER, is_password, is_placeholder
@@ -56,7 +57,8 @@ HINT = (
     + _ALL
     + rb")(?:\.exe)?[ \t]|[ \t]chpasswd\b|\|[ \t]*(?:sudo[ \t]+-S|(?:sudo[ \t]+)?passwd[ \t]+--stdin)"
 )
-PROGRAM = compile_bytes(rb"(?i)(?:^|[\s\"'`$(/\\;&|])(" + _ALL + rb")(?:\.exe)?([ \t])")
+PROGRAM = rb"(?i)(?:^|[\s\"'`$(/\\;&|])(" + _ALL + rb")(?:\.exe)?([ \t])"
+PROGRAMS = compile_bytes(PROGRAM)
 NETRC_HINT = rb"(?:login|account)\s+\S+\s+password\s"
 NETRC = compile_bytes(
     rb"(?:\bmachine\s+\S{1,200}\s+|\bdefault\s+)?\b(?:login|account)\s+\S{1,200}\s+password\s+([^\s\"']{3,200})"
@@ -68,9 +70,10 @@ ADDRESS = re.compile(rb"[A-Za-z._-]+@[A-Za-z.-]*")
 COMPILER_LIKE = re.compile(rb"(?:error|warning|note|info|debug)", re.IGNORECASE)
 
 
-def in_calls(data: bytes) -> Iterator[tuple[int, int]]:
-    """Passwords among the arguments of programs. Linear: a call is read up to LINE bytes."""
-    for match in PROGRAM.finditer(data):
+def in_calls(data: bytes, programs: Iterable[Any] | None = None) -> Iterator[tuple[int, int]]:
+    """Passwords among the arguments of programs. programs: the matches of PROGRAM, if they are known. Linear: a call is
+    read up to LINE bytes."""
+    for match in PROGRAMS.finditer(data) if programs is None else programs:
         begin = match.start(2)
         stop = _end_of_call(data, begin)
         for pattern in _BY_PROGRAM[match.group(1).lower()]:

@@ -8,6 +8,7 @@ keyword plugin and CredSweeper's filters; the thresholds are ours.
 
 import re
 from collections import Counter
+from functools import lru_cache
 from itertools import pairwise
 from math import log2
 from typing import Literal
@@ -96,6 +97,7 @@ def name_words(name: str) -> list[str]:
     return [word.lower() for word in WORDS.findall(name)]
 
 
+@lru_cache(maxsize=4096)
 def judge_name(name: str) -> Kind | None:
     """What a name says of the value assigned to it; None if nothing. Cost: linear."""
     words = name_words(name)

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import refinery.transforms.redaction.secret_types.assignments as assignments
 import refinery.transforms.redaction.secret_types.commands as commands
 import refinery.transforms.redaction.secret_types.sentences as sentences
-from refinery.transforms.redaction.pii_types.scan import Hints, compile_bytes
+from refinery.transforms.redaction.pii_types.scan import Hinted, Hints, compile_bytes
 from refinery.transforms.redaction.secret_types.context import EXAMPLES, is_placeholder, is_random
 from refinery.transforms.redaction.secret_types.private_keys import ARMOUR_HINT, DER_HINT, armoured, bare, web_keys
 from refinery.transforms.redaction.secret_types.rules import Found, Rule, decode_base64
-from refinery.transforms.redaction.secret_types.tokens import ESCAPED_HINT, TOKENS, tokens
+from refinery.transforms.redaction.secret_types.tokens import BEGINNINGS, ESCAPED, TOKENS, tokens
 
 REACH = 512  # bytes of a value that are read
 
@@ -35,7 +35,7 @@ CONTEXT_RULES = (
 RULES = (*(Rule(token.name, token.what, token.source) for token in TOKENS), *CONTEXT_RULES)
 
 
-SCHEME = compile_bytes(rb"(?i)\b(basic|bearer|ntlm|negotiate|token|oauth)[ \t]{1,4}[\"']?([\w=~@.+/-]{8,})")
+SCHEME = rb"(?i)\b(basic|bearer|ntlm|negotiate|token|oauth)[ \t]{1,4}[\"']?([\w=~@.+/-]{8,})"
 CURL_USER = compile_bytes(rb"[ \t\n](?:-u|--user|--proxy-user)[ \t=]{0,4}")
 PAIR = compile_bytes(
     rb"\"[^\":\n]*:([^\"\s]{4,})\"|'[^':\n]*:([^'\s]{4,})'|(?:\"[^\"\n]*\"|'[^'\n]*'):[\"']([^\"'\s]{4,})[\"']|[^\s\"':<>]*:([^\s\"'<>]{4,})"
@@ -50,24 +50,30 @@ CRYPT = compile_bytes(
 
 HINTS = Hints(
     {
-        "escaped": ESCAPED_HINT,
+        **BEGINNINGS,
         "armour": ARMOUR_HINT,
         "der": DER_HINT,
         "url": rb"://[^\s/:]*:[^\s/]*@",
         "kty": rb"\"kty\"",
         "curl": rb"curl",
         "crypt": rb"\$(?:apr1|[1256y]|2[abxy]|argon2[a-z]*)\$",
-        "header": rb"(?i)\b(?:basic|bearer|ntlm|negotiate|token|oauth)[ \t]{1,4}[\"']?[\w=~@.+/-]{8}",
         "option": assignments.OPTION_HINT,
         "defined": assignments.DEFINED_HINT,
         "setting": assignments.SETTING_HINT,
-        "spoken": sentences.PASSWORD_HINT,
         "spoken key": sentences.SECRET_HINT,
-        "pair": sentences.PAIR_HINT,
         "call": commands.HINT,
         "netrc": commands.NETRC_HINT,
         "pgpass": commands.PGPASS_HINT,
-    }
+    },
+    placed={
+        "escaped": ESCAPED,
+        "header": SCHEME,
+        "assigned": assignments.ASSIGN,
+        "password": sentences.PASSWORD,
+        "secret": sentences.SECRET,
+        "pair": sentences.PAIR,
+        "program": commands.PROGRAM,
+    },
 )
 
 
@@ -85,7 +91,9 @@ def find(data: bytes, off: frozenset[str]) -> list[Found]:
 
 def _candidates(data: bytes) -> Iterator[Found]:
     hints = HINTS.of(data)
-    yield from tokens(data, "escaped" in hints)
+    if hints.nothing:
+        return
+    yield from tokens(data, hints)
     if "armour" in hints:
         yield from armoured(data)
     if "der" in hints:
@@ -94,8 +102,7 @@ def _candidates(data: bytes) -> Iterator[Found]:
         yield from _urls(data)
     if "kty" in hints:
         yield from web_keys(data)
-    if "header" in hints:
-        yield from _headers(data)
+    yield from _headers(hints)
     if "curl" in hints:
         yield from _curl_users(data)
     if "crypt" in hints:
@@ -104,16 +111,18 @@ def _candidates(data: bytes) -> Iterator[Found]:
     yield from _by_words(data, hints)
 
 
-def _by_words(data: bytes, hints: frozenset[str]) -> Iterator[Found]:
+def _by_words(data: bytes, hints: Hinted) -> Iterator[Found]:
     """What sentences, calls of programs and files of passwords give away."""
-    if "spoken" in hints:
-        yield from (Found(start, end, "password") for start, end in sentences.passwords(data))
+    if spoken := hints.matches("password"):
+        yield from (Found(start, end, "password") for start, end in sentences.passwords(data, spoken))
     if "spoken key" in hints:
-        yield from (Found(start, end, "secret") for start, end in sentences.keys(data))
-    if "pair" in hints:
-        yield from (Found(start, end, "password") for start, end in sentences.pairs(data))
+        keys = sentences.keys(data, hints.matches("secret"))
+        yield from (Found(start, end, "secret") for start, end in keys)
+    if pairs := hints.matches("pair"):
+        yield from (Found(start, end, "password") for start, end in sentences.pairs(data, pairs))
     if "call" in hints:
-        yield from (Found(start, end, "command-password") for start, end in commands.in_calls(data))
+        calls = commands.in_calls(data, hints.matches("program"))
+        yield from (Found(start, end, "command-password") for start, end in calls)
     if "netrc" in hints:
         yield from (Found(start, end, "password-file") for start, end in commands.in_netrc(data))
     if "pgpass" in hints:
@@ -135,8 +144,8 @@ def _urls(data: bytes) -> Iterator[Found]:
         yield Found(start, end, "url-password")
 
 
-def _headers(data: bytes) -> Iterator[Found]:
-    for match in SCHEME.finditer(data):
+def _headers(hints: Hinted) -> Iterator[Found]:
+    for match in hints.matches("header"):
         scheme, value = match.group(1).lower(), match.group(2)[:REACH]
         if is_placeholder(value):
             continue

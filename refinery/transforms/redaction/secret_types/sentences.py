@@ -46,15 +46,14 @@ SECRET_WORDS = (
     *("chiave", "klucz", "sleutel", "nyckel", "anahtar"),
 )
 SECRET_WORDS_UNSPACED = ("토큰", "키", "トークン", "キー", "令牌", "密钥", "密鑰", "秘钥")
-PASSWORD_HINT = rb"(?i)(?:" + _forms((*PASSWORD_WORDS, *PASSWORD_WORDS_UNSPACED)) + rb")"
-SECRET_HINT = rb"(?i)(?:" + _forms((*SECRET_WORDS, *SECRET_WORDS_UNSPACED)) + rb")s?\b"
-PASSWORD = compile_bytes(PASSWORD_HINT)
-SECRET = compile_bytes(rb"(?i)(?:" + _forms((*SECRET_WORDS, *SECRET_WORDS_UNSPACED)) + rb")")
-PAIR_HINT = (
+PASSWORD = rb"(?i)(?:" + _forms((*PASSWORD_WORDS, *PASSWORD_WORDS_UNSPACED)) + rb")"
+SECRET = rb"(?i)(?:" + _forms((*SECRET_WORDS, *SECRET_WORDS_UNSPACED)) + rb")"
+SECRET_HINT = SECRET + rb"s?\b"
+PAIR = (
     rb"(?i)(?:id|user(?:[ _-]?name)?|login|account|[\x80-\xbf])\)?[ \t/,:(|&-]{1,3}"
     rb"(?:pw|pswd|pwd|pass|\xeb\xb9|\xed\x8c|\xe5\xaf\x86|\xe3\x83\x91)"
 )
-PAIR = compile_bytes(PAIR_HINT)
+PASSWORDS, SECRETS, PAIRS = map(compile_bytes, (PASSWORD, SECRET, PAIR))
 
 # What stands between the word and the value, from the end of the word on.
 FILLER = r"(?:[ \t]+[^\s:=]{1,30}){0,6}?"
@@ -100,9 +99,10 @@ LEAST = 6  # bytes of a password
 LEAST_KEY = 14  # and of a secret or a key
 
 
-def passwords(data: bytes) -> Iterator[tuple[int, int]]:
-    """Values behind a word for a password. Linear: the pattern is bounded, a value has REACH bytes at most."""
-    for match in PASSWORD.finditer(data):
+def passwords(data: bytes, words: Iterable[Any] | None = None) -> Iterator[tuple[int, int]]:
+    """Values behind a word for a password. words: the matches of PASSWORD, if they are known. Linear: the pattern is
+    bounded, a value has REACH bytes at most."""
+    for match in PASSWORDS.finditer(data) if words is None else words:
         unspaced = match.group(0) in NOT_UNSPACED
         at = _behind(data, match, UNSPACED if unspaced else SPACED, unspaced)
         found = _value(data, at) if at is not None else None
@@ -115,9 +115,10 @@ def passwords(data: bytes) -> Iterator[tuple[int, int]]:
             yield found[0], found[1]
 
 
-def keys(data: bytes) -> Iterator[tuple[int, int]]:
-    """Values behind a word for a secret or a key: those alone that are clearly random. Linear."""
-    for match in SECRET.finditer(data):
+def keys(data: bytes, words: Iterable[Any] | None = None) -> Iterator[tuple[int, int]]:
+    """Values behind a word for a secret or a key: those alone that are clearly random. words: the matches of SECRET, if
+    they are known. Linear."""
+    for match in SECRETS.finditer(data) if words is None else words:
         unspaced = match.group(0) in NOT_UNSPACED
         at = _behind(data, match, UNSPACED_SECRET if unspaced else SPACED_SECRET, unspaced)
         found = _value(data, at) if at is not None else None
@@ -130,9 +131,9 @@ def keys(data: bytes) -> Iterator[tuple[int, int]]:
             yield found[0], found[1]
 
 
-def pairs(data: bytes) -> Iterator[tuple[int, int]]:
-    """Passwords behind "ID/PW:" and a name. Linear."""
-    for match in PAIR.finditer(data):
+def pairs(data: bytes, words: Iterable[Any] | None = None) -> Iterator[tuple[int, int]]:
+    """Passwords behind "ID/PW:" and a name. words: the matches of PAIR, if they are known. Linear."""
+    for match in PAIRS.finditer(data) if words is None else words:
         at = _behind(data, match, PAIR_TAIL, unspaced=True)
         found = _value(data, at) if at is not None else None
         if found is None:

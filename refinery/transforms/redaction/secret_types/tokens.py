@@ -1,6 +1,6 @@
 """Tokens that say themselves what they are: all grammars, and where they match in a text.
 
-One scan of a text says which grammars may match in it: the beginnings of all of them are one automaton. A token must
+One look at a text says which grammars may match in it, by the beginnings of all of them. A token must
 stand alone: XX
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import re2
 
-from refinery.transforms.redaction.pii_types.scan import Hints, compile_bytes
+from refinery.transforms.redaction.pii_types.scan import Hinted, compile_bytes
 from refinery.transforms.redaction.secret_types.accounts import ACCOUNTS
 from refinery.transforms.redaction.secret_types.context import HEX, entropy, is_example
 from refinery.transforms.redaction.secret_types.hosting import HOSTING
@@ -46,12 +46,13 @@ def _beginning(token: Token) -> bytes:
     return hint
 
 
-WHICH = Hints({token.name: _beginning(token) for token in TOKENS})
+BEGINNINGS = {token.name: _beginning(token) for token in TOKENS}
+"""what a text must have for a token, by its name"""
 ESCAPE = (
     rb"(?:\\[abfnrtv0]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,12}m"
     rb"|&(?:quot|amp|lt|gt|apos);)"
 )
-ESCAPED_HINT = ESCAPE + rb"[A-Za-z0-9_.:~/-]{18}"
+ESCAPED = rb"(" + ESCAPE + rb")[A-Za-z0-9_.:~/-]{18}"
 """an escape before what is as long as a token: its last letter would be the token's first"""
 BEFORE = re.compile(ESCAPE + rb"(?=[A-Za-z0-9_.:~/-]{18})")
 # The secret that belongs to an id and stands beside it without a name: its letters, and how many.
@@ -63,18 +64,35 @@ COMPANIONS = {
 COMPANION_BYTES = 160
 
 
-def tokens(data: bytes, escaped: bool) -> Iterator[Found]:
-    """Every token. Linear: one scan for all beginnings, and one for each grammar whose beginning occurs.
+def tokens(data: bytes, hints: Hinted) -> Iterator[Found]:
+    """Every token. Linear: one scan for each grammar whose beginning occurs.
 
-    escaped: ESCAPED_HINT occurs; the text is then also read with a space for every escape.
+    hints: which of BEGINNINGS do, and where ESCAPED matches; if it does, the text is also read with a space for every
+    escape.
     """
-    texts = [data]
-    if escaped:
-        texts.append(BEFORE.sub(lambda match: b" " * len(match.group(0)), data))
-    for text in texts:
-        for name in sorted(WHICH.of(text)):
-            token, pattern = PATTERNS[name]
-            yield from _matches(text, token, pattern)
+    yield from _tokens(data, hints)
+    text = _unescaped(data, hints)
+    if text != data:
+        yield from _tokens(text, hints.again(text))
+
+
+def _unescaped(data: bytes, hints: Hinted) -> bytes:
+    """The text with a space for every byte of an escape."""
+    if hints.everywhere("escaped"):
+        return BEFORE.sub(lambda match: b" " * len(match.group(0)), data)
+    spans = [match.span(1) for match in hints.matches("escaped")]
+    if not spans:
+        return data
+    spaced = bytearray(data)
+    for start, end in spans:
+        spaced[start:end] = b" " * (end - start)
+    return bytes(spaced)
+
+
+def _tokens(data: bytes, hints: Hinted) -> Iterator[Found]:
+    for name in sorted(hints & BEGINNINGS.keys()) if hints else ():
+        token, pattern = PATTERNS[name]
+        yield from _matches(data, token, pattern)
 
 
 def _matches(data: bytes, token: Token, pattern: Any) -> Iterator[Found]:
