@@ -142,6 +142,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    close_connections()
     mine = {"peaks": peaks(), "chosen": sampling.chosen}
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["refinery"] = mine
@@ -150,6 +151,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         found["tests"] = mine
     if too_large() and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def close_connections() -> None:
+    """Those that a process keeps for its next request, to servers of tests: warnings of the interpreter's end are none
+    of a test's."""
+    for name in ("gcs_client.close", "s3_client.forget_clients"):
+        module, _, function = name.partition(".")
+        loaded = sys.modules.get(f"refinery.loader.storage.{module}")
+        if loaded is not None:
+            getattr(loaded, function)()
 
 
 def too_large() -> list[str]:

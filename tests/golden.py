@@ -91,9 +91,10 @@ def digest(answers: Iterable[Output]) -> str:
 def judged(stage: Stage[Any], inputs: Iterable[Any], *variants: Any) -> Iterator[Output]:
     """What a stage that judges single documents says, for its defaults and these other parameters."""
     assert stage.judge is not None and stage.params is not None
+    docs = list(inputs)
     for params in variants:
         resource = (stage.prepare(params),) if stage.prepare else ()
-        for doc in inputs:
+        for doc in docs:
             try:
                 answer = stage.judge(doc, *resource, params=params)
             except Exception as error:  # noqa: BLE001 - a dead letter is an answer, too

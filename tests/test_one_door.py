@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.import_graph import ROOT, module_name, source_files
+from tests.import_graph import PACKAGES, ROOT, module_name, source_files
 
 MANIFESTS = {"load_manifest", "read_manifest", "parse_manifest"}
 PARQUET = {"ParquetFile", "ParquetDataset", "read_table", "read_metadata", "read_schema", "read_pandas"}
@@ -39,6 +39,7 @@ ROOMS = {
         "refinery.transforms.dedup.signatures",  # parts of the run at work, as all below
         "refinery.transforms.core.job.report",
         "refinery.transforms.write.",
+        "refinery.testing.writers",  # reads back what a writer of yours writes
     ),
     "index": (
         "refinery.loader.format.",
@@ -82,9 +83,12 @@ def opened_by(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def modules() -> Sequence[tuple[str, Path]]:
-    own = [(module_name(path), path) for path in source_files()]
-    beside = [path for path in (ROOT / "refinery").rglob("*.py") if path.resolve().is_relative_to(ROOT / "refinery")]
-    return own + [(".".join(path.relative_to(ROOT).with_suffix("").parts), path) for path in beside]
+    beside = [path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).parts[0] not in PACKAGES]
+    return [(module_name(path), path) for path in (*source_files(), *beside)]
+
+
+def test_what_lies_beside_the_three_packages_is_looked_at() -> None:
+    assert {"refinery.corpus", "refinery.testing.readers"} <= {name for name, _ in modules()}
 
 
 def test_nobody_else_opens_the_files_of_a_finished_corpus() -> None:

@@ -21,6 +21,7 @@ import refinery
 from refinery.loader.format.document_fields import EXPORTS, NULLABLE, PROVENANCE, columns_of, fields_of
 from refinery.pipelines.acquire.listing import RepositoryParams
 from refinery.pipelines.acquire.tree_files import REASONS
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.load_recipe import all_lanes, all_stages, with_target
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
@@ -28,7 +29,6 @@ from refinery.pipelines.recipe.stages.listing import shown_fields
 from refinery.pipelines.recipe.stages.tables import defaults, keys, notes, phases, reasons, rules, stages, table
 from refinery.pipelines.reports.cards.about import About
 from refinery.pipelines.reports.cards.cards import CARDS
-from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.params import Params
 from refinery.transforms.read.reader import COMPRESSIONS, Reader
 from refinery.transforms.read.registry import readers

@@ -7,8 +7,8 @@ from typing import Annotated, Any, get_args, get_origin
 
 import annotated_types
 
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.testing.expect import expect
-from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.params import Params, ParamsError, sections_of
 
 UNKNOWN = "no_such_key"

@@ -26,7 +26,7 @@ OTHERS = {
     | {"--append-eod", "--json-keys"},
     "data-juicer": {"--config"},
     "cibuildwheel": {"--print-build-identifiers"},
-    "Beam's worker pool": {"--service_port"},
+    "worker pool": {"--service_port", "--host"},
     "torchrun": {"--nproc-per-node"},
     "curl": {"--user"},
     "mysqldump": {"--tab"},

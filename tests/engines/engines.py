@@ -6,15 +6,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(os.environ.get("REFINERY_ENGINE_TOOLS", ROOT / ".engines"))
 PRISM = TOOLS / "prism"
 START_SECONDS = 120.0  # until a server answers, also on a busy machine
+POOL = ("refinery.pipelines.runners.worker_pool", "--service_port")  # module, flag of its port
+POOL_WORKER = "refinery.pipelines.runners.pool_worker"
+JOB_SERVICE = ("refinery.pipelines.runners.job_service", "--job_port")
 
 
 @dataclass(frozen=True)
@@ -44,15 +48,25 @@ def flags(*given: str) -> Iterator[list[str]]:
 def server(module: str, flag: str) -> Iterator[str]:
     """A server of a module of Python, in the folder of the command, until the context ends; yields its address."""
     port = free_port()
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    command = [sys.executable, "-P", "-m", module, flag, str(port)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = serve(module, flag, port)
     try:
-        wait_for(port, process)
         yield f"localhost:{port}"
     finally:
         process.terminate()
         process.wait(timeout=60)
+
+
+def serve(
+    module: str, flag: str, port: int, marks: Mapping[str, str] = MappingProxyType({})
+) -> "subprocess.Popen[bytes]":
+    """The server's process, once it listens on that port. marks: variables for its environment."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = [sys.executable, "-P", "-m", module, flag, str(port)]
+    process = subprocess.Popen(
+        command, env={**os.environ, "PATH": path, **marks}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_for(port, process)
+    return process
 
 
 def free_port() -> int:
@@ -72,20 +86,28 @@ def wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
 
 @contextlib.contextmanager
 def worker_pool(workers: int) -> Iterator[list[str]]:
-    """Beam's own worker pool, whose workers are processes of its own."""
-    with server("apache_beam.runners.worker.worker_pool_main", "--service_port") as address:
-        yield [
-            "--environment_type=EXTERNAL",
-            f"--environment_config={address}",
-            f"--sdk_worker_parallelism={workers}",
-        ]
+    """Our worker pool, whose workers are processes of their own."""
+    with server(*POOL) as address:
+        yield pool_flags(address, workers)
+
+
+def pool_flags(address: str, workers: int) -> list[str]:
+    return [
+        "--environment_type=EXTERNAL",
+        f"--environment_config={address}",
+        f"--sdk_worker_parallelism={workers}",
+    ]
 
 
 @contextlib.contextmanager
 def job_service() -> Iterator[list[str]]:
     """Our job service: Beam's, without the flush that loses elements."""
-    with server("refinery.pipelines.runners.job_service", "--job_port") as address:
-        yield ["--runner=PortableRunner", f"--job_endpoint={address}"]
+    with server(*JOB_SERVICE) as address:
+        yield service_flags(address)
+
+
+def service_flags(address: str) -> list[str]:
+    return ["--runner=PortableRunner", f"--job_endpoint={address}"]
 
 
 @contextlib.contextmanager

@@ -1,12 +1,13 @@
 """The demo by slices on a private Slurm: a node dies in the middle, a step is cancelled, and the bytes are the same."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.engines.lanes import RECIPES, digests, refinery
 from tests.engines.slurm import cluster, is_running, slurm, status, wait_until
-from tests.engines.test_engines import RECIPES, digests, make_lane, refinery
 from tools.private_slurm import PrivateSlurm
 
 __all__ = ["slurm"]  # a fixture
@@ -16,9 +17,9 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def demo(slurm: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_lane("web", tmp_path_factory.mktemp("slurm"))
+@pytest.fixture
+def demo(slurm: PrivateSlurm, lane_folder: Callable[[str], Path]) -> Path:
+    return lane_folder("web")
 
 
 def test_the_same_bytes_although_a_node_died(slurm: PrivateSlurm, demo: Path) -> None:

@@ -336,7 +336,8 @@ def test_values_out_of_bounds_are_refused(function: Callable[..., Any], changed:
         call(function, changed)
 
 
-TRUTHS = ("any_case", "characters", "inner", "inverse", "unigram", "prefix", "trim")  # any object is true or false
+# Any object is true or false.
+TRUTHS = ("any_case", "characters", "ends_alone", "inner", "inverse", "unigram", "prefix", "trim")
 
 
 @pytest.mark.parametrize("function", list(GOOD), ids=name_of)

@@ -31,6 +31,7 @@ Tokens = npt.NDArray[Any]
 IDX_MAGIC = b"MMIDIDX\x00\x00"
 IDX_VERSION = 1
 IDX_HEADER = struct.Struct("<9sQBQQ")
+BUFFER = 1 << 20  # bytes of tokens that are written at once
 MAX_LENGTH = 2**31 - 1
 MAX_UINT16_VOCABULARY = 65_500  # Megatron's own limit for uint16 (DType.optimal_dtype)
 DTYPES: dict[int, np.dtype[Any]] = {8: np.dtype("<u2"), 4: np.dtype("<i4"), 5: np.dtype("<i8")}
@@ -58,7 +59,7 @@ class IndexedWriter:
         self.bin_path = bin_path
         self.idx_path = bin_path.with_suffix(".idx")
         self._lengths = array("i")
-        self._stream = bin_path.open("wb")
+        self._stream = bin_path.open("wb", buffering=BUFFER)
 
     def add(self, tokens: Tokens) -> None:
         """Append one document, [length] integers, length 0 allowed.

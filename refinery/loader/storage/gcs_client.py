@@ -51,7 +51,8 @@ def client() -> Any:
         for scheme in ("https://", "http://"):
             if not session.is_mtls:  # the mTLS adapter holds the client certificate
                 session.mount(scheme, requests.adapters.HTTPAdapter(pool_maxsize=CONNECTIONS))
-        _clients.clear()  # those of the parent process or of another emulator
+        close()  # of another emulator
+        _clients.clear()  # those of the parent process, too, whose connections are not ours to close
         _clients[key] = found
     return found
 

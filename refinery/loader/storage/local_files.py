@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from refinery.loader.storage.full_disk import naming_full_disk
-from refinery.loader.storage.locks import hold, machine_name
+from refinery.loader.storage.locks import hold, holding, machine_name
 from refinery.loader.storage.publish_new import CLAIM, TEMPORARY
 
 COPIED_BYTES = 8 << 20  # at a time
@@ -92,7 +92,7 @@ def temporary_file(final: Path, source: bytes | Path) -> Iterator[Path]:
     temporary = final.parent / f"{TEMPORARY}{secrets.token_hex(8)}{machine_name()}"
     try:
         with naming_full_disk(final), naming_file(final, source if isinstance(source, Path) else None):
-            with _new_file(temporary) as out, _locked(out.fileno(), temporary):
+            with _new_file(temporary) as out, holding(out.fileno(), temporary, needed=False):
                 if isinstance(source, bytes):
                     out.write(source)
                 else:
@@ -103,19 +103,6 @@ def temporary_file(final: Path, source: bytes | Path) -> Iterator[Path]:
             yield temporary
     finally:
         temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _locked(descriptor: int, path: Path) -> Iterator[None]:
-    """Locked where locks are to be had. The file's own lock ends when it is closed."""
-    lock = descriptor
-    with contextlib.suppress(OSError):
-        lock = hold(descriptor, path)
-    try:
-        yield
-    finally:
-        if lock != descriptor:
-            os.close(lock)
 
 
 @contextlib.contextmanager

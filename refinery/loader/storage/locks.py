@@ -45,9 +45,14 @@ def hold(descriptor: int, path: str | Path, wait: bool = True) -> int:
 
 
 @contextlib.contextmanager
-def holding(descriptor: int, path: str | Path) -> Iterator[None]:
-    """`hold` while the context lasts. The file stays open, and with flock it stays locked until it is closed."""
-    lock = hold(descriptor, path)
+def holding(descriptor: int, path: str | Path, needed: bool = True) -> Iterator[None]:
+    """`hold` while the context lasts. The file stays open, and with flock it stays locked until it is closed.
+
+    needed: False to go on without a lock where there are no locks of either kind.
+    """
+    lock = descriptor
+    with contextlib.nullcontext() if needed else contextlib.suppress(OSError):
+        lock = hold(descriptor, path)
     try:
         yield
     finally:

@@ -4,8 +4,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from refinery.pipelines.cli import refine
-from refinery.pipelines.cli.cluster_slurm import add_tasks_argument
-from refinery.pipelines.shell.arguments import counted, result, say
+from refinery.pipelines.cli.cluster_slurm import add_tasks_argument, add_throttle_argument
+from refinery.pipelines.shell.arguments import result, say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -17,7 +17,7 @@ done are left out, so the same command resumes a run. See docs/engines/kubernete
 
 
 def arguments(parser: ArgumentParser) -> None:
-    refine.arguments(parser)
+    refine.run_arguments(parser)
     add_tasks_argument(parser)
     parser.add_argument("--image", required=True, metavar="IMAGE", help="an image with the command `refinery`")
     parser.add_argument("--namespace", default="", metavar="NAME", help="where the objects go (default: kubectl's)")
@@ -27,9 +27,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--secret", default="", metavar="NAME", help="a secret whose keys become environment variables of the pods"
     )
-    parser.add_argument(
-        "--throttle", type=counted, default=0, metavar="N", help="pods that may run at once (default: all)"
-    )
+    add_throttle_argument(parser, "pods", "all")
     parser.add_argument(
         "--scripts", default="", metavar="DIR", help="write run.yaml and run.sh there, instead of printing the objects"
     )
@@ -44,7 +42,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     from refinery.pipelines.runners.cluster.kubernetes import Place, write_objects, yaml_text
 
     place = Place(args.image, args.namespace, args.service_account, args.secret)
-    words = check_arguments(args, refine.arguments)
+    words = check_arguments(args, refine.run_arguments)
     objects = make_objects(args, words, place, lambda: begin(args, words))
     if objects is None:
         say(f"{args.output} is complete; nothing to do")

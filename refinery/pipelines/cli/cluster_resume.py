@@ -3,8 +3,9 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
+from refinery.pipelines.cli.cluster_slurm import add_sbatch_argument, add_throttle_argument
 from refinery.pipelines.cli.cluster_status import add_run_arguments
-from refinery.pipelines.shell.arguments import counted, say, take_flags
+from refinery.pipelines.shell.arguments import say
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
@@ -16,17 +17,8 @@ Slices that are done are not submitted again. Other arguments are those that `re
 
 def arguments(parser: ArgumentParser) -> None:
     add_run_arguments(parser)
-    parser.add_argument(
-        "--sbatch",
-        action="append",
-        default=[],
-        metavar="OPTIONS",
-        help="options of sbatch in place of those given before",
-    )
-    take_flags(parser, "--sbatch")
-    parser.add_argument(
-        "--throttle", type=counted, default=0, metavar="N", help="tasks that may run at once (default: as before)"
-    )
+    add_sbatch_argument(parser, "those given before")
+    add_throttle_argument(parser, "tasks", "as before")
     parser.add_argument("--dry-run", action="store_true", help="write the scripts, but do not submit them")
 
 

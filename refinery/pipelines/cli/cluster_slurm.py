@@ -18,22 +18,13 @@ nodes mount. See docs/engines/slurm.md."""
 
 
 def arguments(parser: ArgumentParser) -> None:
-    refine.arguments(parser)
+    refine.run_arguments(parser)
     add_tasks_argument(parser)
-    parser.add_argument(
-        "--sbatch",
-        action="append",
-        default=[],
-        metavar="OPTIONS",
-        help="further options of sbatch, as in --sbatch '--partition=cpu --time=8:00:00'; they replace ours",
-    )
-    take_flags(parser, "--sbatch")
+    add_sbatch_argument(parser, "ours")
     parser.add_argument(
         "--scripts", default="", metavar="DIR", help="where scripts and logs go (default: PREFIX-slurm)"
     )
-    parser.add_argument(
-        "--throttle", type=counted, default=0, metavar="N", help="tasks that may run at once (default: all)"
-    )
+    add_throttle_argument(parser, "tasks", "all")
     parser.add_argument("--submit", action="store_true", help="submit the jobs, too")
 
 
@@ -48,6 +39,25 @@ def add_tasks_argument(parser: ArgumentParser) -> None:
     )
 
 
+def add_sbatch_argument(parser: ArgumentParser, replaced: str) -> None:
+    """Options of sbatch. replaced: whose options they replace, for the help."""
+    parser.add_argument(
+        "--sbatch",
+        action="append",
+        default=[],
+        metavar="OPTIONS",
+        help=f"options of sbatch, as in --sbatch '--partition=cpu --time=8:00:00'; they replace {replaced}",
+    )
+    take_flags(parser, "--sbatch")
+
+
+def add_throttle_argument(parser: ArgumentParser, what: str, default: str) -> None:
+    """How many run at once. what, default: for the help."""
+    parser.add_argument(
+        "--throttle", type=counted, default=0, metavar="N", help=f"{what} that may run at once (default: {default})"
+    )
+
+
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Seal the cut, write the scripts, and submit them if asked to."""
     from refinery.pipelines.run.cluster.begin import begin, check_arguments
@@ -59,7 +69,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     options(args.sbatch)
     if not args.scripts and "://" in args.output:
         raise ValueError(f"--scripts: none given; name a folder that all nodes mount, since {args.output} is a bucket")
-    words = check_arguments(args, refine.arguments)
+    words = check_arguments(args, refine.run_arguments)
     submitted = Submitted(
         words=words.all,
         ending=words.ending,

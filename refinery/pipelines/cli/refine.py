@@ -25,18 +25,29 @@ Flags that are not listed here go to Beam. Interrupted? Run the same command aga
 On Dataflow the jobs continue without this command; the same command finds them again."""
 
 
-def arguments(parser: ArgumentParser) -> None:
+def run_arguments(parser: ArgumentParser) -> None:
+    """Arguments of a whole run, also of one whose steps are other commands."""
     add_recipe_arguments(parser)
     parser.add_argument(
         "--output", required=True, metavar="PREFIX", help="where the corpus goes: a folder, gs://… or s3://…"
     )
-    parser.add_argument("--reuse", default="", metavar="PREFIX", help="reuse finished phases of another run")
     parser.add_argument(
         "--work", default="", metavar="LOCATION", help="where the phases' parts go (default: PREFIX/work)"
     )
     parser.add_argument(
         "--discard-work", action="store_true", help="remove the phases' parts when the corpus is complete"
     )
+    parser.add_argument(
+        "--track",
+        default="",
+        choices=tuple(KINDS),
+        help="send counts and rates to MLflow, Weights & Biases or an OpenTelemetry collector",
+    )
+
+
+def arguments(parser: ArgumentParser) -> None:
+    run_arguments(parser)
+    parser.add_argument("--reuse", default="", metavar="PREFIX", help="reuse finished phases of another run")
     parser.add_argument(
         "--dry-run", action="store_true", help="check everything and say what would run; nothing is written"
     )
@@ -45,12 +56,6 @@ def arguments(parser: ArgumentParser) -> None:
         "--slice", metavar="K/N", help="do slice K (from 0) of N of one step; see docs/engines/slices.md"
     )
     parser.add_argument("--until", default="", metavar="STEP", help="the step of --slice; cut; publish")
-    parser.add_argument(
-        "--track",
-        default="",
-        choices=tuple(KINDS),
-        help="send counts and rates to MLflow, Weights & Biases or an OpenTelemetry collector",
-    )
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.quantities.quantity import BYTES, COUNT, GRAMMARS
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections
-from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.params import Params, is_optional, sections_of
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -109,6 +109,10 @@ class Refinement:
         reconcile, and whatever a job raises.
         """
         self.prepare()
+        return self._complete()
+
+    def _complete(self) -> Manifest:
+        """What `run` does once all is prepared."""
         if self._claim():
             manifest = Corpus(self.store).manifest
             merged = self._finished()  # the command that wrote it may have been killed right after
@@ -381,7 +385,9 @@ class Refinement:
     def _tidy(self, merged: Mapping[str, Any] | None) -> None:
         """Remove what attempts left behind. After the manifest, and by every later command: any may be killed."""
         if merged is not None:
-            remove_orphans(self.work_store, merged, ("dead_letters", "rejects"))
+            # A slice that was at work when another command ended its phase left parts that were not there yet.
+            late = ("documents", "signatures", "verdicts") if self.cut else ()
+            remove_orphans(self.work_store, merged, ("dead_letters", "rejects", *late))
         self.store.sweep()
         self.work_store.sweep()
         remove_stale_leases(self.work_store)

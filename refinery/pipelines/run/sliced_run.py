@@ -3,13 +3,14 @@
 import contextlib
 from dataclasses import dataclass, replace
 
-from refinery.loader.format.manifest import Manifest
+from refinery.loader.format.manifest import MANIFEST, Manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.run.at_work import at_work
 from refinery.pipelines.run.clean_phase import CleanPhase
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.phases import Phase, read_phase, read_waves
+from refinery.pipelines.run.prefix import owned
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.run.slices.cut import Cut, Step, check_slices, deal_tasks, make_cut, publish_cut, read_cut
 from refinery.pipelines.run.slices.errors import SliceError
@@ -55,12 +56,18 @@ class SlicedRun(Refinement):
         """What `run` does, once every slice of every step is done. Raises SliceError, which names them, where some are
         missing, and where the inputs were not cut."""
         self.prepare()
-        if self.cut is None:
+        if self.cut is None and not self._is_published():
             raise SliceError(f"{self.work_store.url(CUT)} is not there: the inputs are not cut into slices yet")
-        for step in self.cut.steps:
-            if missing := self._missing(step, self.cut.slices):
+        for step in self.cut.steps if self.cut else ():
+            if missing := self._missing(step, self.jobs.slices):
                 raise SliceError(f"{step.name}: {not_done(missing, step.tasks)}")
-        return self.run()
+        return self._complete()
+
+    def _is_published(self) -> bool:
+        """Whether this run's corpus is complete, also where its work files were removed since (`--discard-work`).
+        Raises RefineError for a prefix that belongs to another run."""
+        store, advice = self._places()[0]
+        return store.size(MANIFEST) is not None and owned(store, self.identity, advice)
 
     def _missing(self, step: Step, of: int) -> list[int]:
         """The slices of a step that are not done."""
@@ -95,7 +102,7 @@ class SlicedRun(Refinement):
     def _run_task(self, task: Task, of: int) -> str:
         """Raises StepDone."""
         self.prepare()
-        if self.cut is not None and self._claim():
+        if self._claim() if self.cut else self._is_published():
             return f"{self.prefix} is complete already; nothing to do"
         cut = self._cut_of(of)
         if task.step not in (CLEAN, CLEAN_END, DEDUP) and not any(map(task.is_step_of, (DEDUP, SHARDS))):

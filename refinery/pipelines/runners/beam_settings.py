@@ -1,7 +1,8 @@
 """What Beam's processes that this project starts have set otherwise than Beam 2.77 does: `settle`.
 
 No flush by time (timed_flush.py): workers have the same setting (worker.py).
-No port for others: Beam binds its servers to all addresses of a machine; its own processes are all on this one.
+No port for others: Beam binds its servers to all addresses of a machine; its own processes are all on this one. So
+workers of a pool are sent to `localhost`: to the machine's name, they would come by an address that is not served.
 """
 
 from typing import Any
@@ -45,3 +46,4 @@ def settle() -> None:
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = NO_TIMED_FLUSH
     for module in (worker_handlers, abstract_job_service, local_job_service, worker_pool_main):
         module.grpc = _LoopbackGrpc()
+    worker_handlers.ExternalWorkerHandler.host_from_worker = lambda _: "localhost"

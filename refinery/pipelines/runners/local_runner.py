@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-import grpc
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
@@ -34,6 +33,7 @@ from apache_beam.transforms import environments
 import refinery
 from refinery.pipelines.runners.beam_settings import settle
 from refinery.pipelines.runners.forked_pool import GIVE_BACK, ForkedProcess, take_fork
+from refinery.pipelines.runners.quiet_channels import quieten_channels
 from refinery.pipelines.shell.interrupts import interrupts_blocked
 from refinery.transforms.core.safe_text import printable
 
@@ -41,20 +41,6 @@ SETTLE_SECONDS = 0.5
 
 settle()
 POOL_URN = "refinery:env:pool:v1"
-
-
-def _quieten_channels() -> None:
-    """Keep Beam's channel threads from printing tracebacks when a job ends early: the job's own error is raised."""
-    before = threading.excepthook
-    if getattr(before, "quietens_channels", False):
-        return
-
-    def hook(args: threading.ExceptHookArgs) -> None:
-        if not (args.exc_type and issubclass(args.exc_type, grpc.RpcError)):
-            before(args)
-
-    hook.quietens_channels = True  # type: ignore[attr-defined]  # marks our own function
-    threading.excepthook = hook
 
 
 def worker_environment() -> dict[str, str]:
@@ -97,7 +83,7 @@ class WorkerPool:
         self._send({"workers": size})
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-        _quieten_channels()
+        quieten_channels()
 
     @staticmethod
     def _start() -> subprocess.Popen[str] | ForkedProcess:

@@ -27,8 +27,10 @@ from refinery.pipelines.runners.portable.addresses import (
     is_portable,
     job_endpoint,
     portable_problems,
+    servers_of,
 )
 from refinery.pipelines.runners.quick_pickles import quick_pickles
+from refinery.pipelines.runners.quiet_channels import quieten_channels
 from refinery.pipelines.runners.scratch import scratch_space
 from refinery.transforms.core.exchange.on_disk import DiskExchanges, exchange_on_disk, finish_graph
 from refinery.transforms.core.live import live_totals
@@ -280,17 +282,15 @@ class Runner:
         self, label: str, build: Build, work: Work | None, name: str, found: PipelineResult | None = None
     ) -> None:
         """Launch a job under this name, unless one was found, and wait for its end. work: None for one not shown."""
+        from refinery.pipelines.runners.portable.launch import LAUNCH_FLAGS, launching, settle_launches
         from refinery.pipelines.runners.portable.started_servers import end_servers_with_command
-        from refinery.pipelines.runners.portable.watch import (
-            LAUNCH_FLAGS,
-            JobCounts,
-            launching,
-            telling_of_missing_workers,
-            wait,
-        )
+        from refinery.pipelines.runners.portable.watch import JobCounts, telling_of_missing_workers, wait
 
         end_servers_with_command()
-        with launching(label, job_endpoint(self.flags)):
+        settle_launches()
+        quieten_channels()
+        servers = servers_of(self.name, self.flags)
+        with launching(label, servers):
             named = [f"--job_name={name}"] if name else []
             result = found or self._start(build, (*LAUNCH_FLAGS, *self.flags, *named))
         counts, environment = JobCounts(result), environment_type(self.name, self.flags)
@@ -298,7 +298,7 @@ class Runner:
         is_shown = not self.quiet and work is not None
         shown = current().watch(label, totals, work, self._pids) if is_shown else contextlib.nullcontext()
         with shown, telling_of_missing_workers(counts, environment, self.say):
-            wait(result, label)
+            wait(result, label, servers)
 
     def _run_dataflow(self, label: str, build: Build, work: Work | None, spec: JobSpec) -> None:
         from refinery.pipelines.runners.dataflow.service import DataflowService, translated

@@ -89,9 +89,9 @@ def meta_json(meta: Mapping[str, Scalar]) -> bytes:
 def document_id(text: str) -> bytes:
     """16 bytes of blake2b over the NFC text with every whitespace run collapsed to one space.
 
-    `text` must be cleaned (NFC, no lone surrogates: UnicodeEncodeError). Cost: one pass, several hundred MB/s.
+    `text` must be cleaned (NFC, no lone surrogates: UnicodeEncodeError). Cost: one pass, 300 to 400 MB/s.
     """
-    return hashlib.blake2b(textclean.collapse(text), digest_size=ID_BYTES).digest()
+    return textclean.text_id(text)
 
 
 def with_text_id(doc: Document) -> Mapping[str, Scalar]:
@@ -113,7 +113,7 @@ def part_id(doc: Document, text: str, number: int) -> bytes:
 
 def text_bytes(text: str) -> int:
     """UTF-8 size of `text`, the unit of every byte count in the funnel."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return textclean.utf8_size(text)
 
 
 def hash64(*parts: str | bytes | int) -> int:
@@ -121,12 +121,11 @@ def hash64(*parts: str | bytes | int) -> int:
 
     Parts are length-prefixed, so ("ab", "c") and ("a", "bc") differ. Independent of PYTHONHASHSEED and platform.
     """
-    digest = hashlib.blake2b(digest_size=8)
+    pieces: list[bytes] = []
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(4, "little"))
-        digest.update(data)
-    return int.from_bytes(digest.digest(), "big")
+        pieces += len(data).to_bytes(4, "little"), data
+    return int.from_bytes(hashlib.blake2b(b"".join(pieces), digest_size=8).digest(), "big")
 
 
 def content_bytes(doc: Any) -> bytes:

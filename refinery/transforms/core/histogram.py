@@ -5,11 +5,13 @@ edges are floats without rounding, so a number is in the same bin on every machi
 """
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 STEPS = 16
 LEAST, MOST = -16, 47  # octaves; smaller and larger numbers are counted in the first and the last bin
 BINS = (MOST - LEAST + 1) * STEPS
+FEW = 16  # values; from there on arrays are faster
 
 
 def bin_of(value: float) -> int:
@@ -23,6 +25,20 @@ def bin_of(value: float) -> int:
     if octave < LEAST:
         return 0
     return BINS - 1 if octave > MOST else (octave - LEAST) * STEPS + int((fraction * 2 - 1) * STEPS)
+
+
+def count_bins(values: Sequence[float]) -> dict[int, int]:
+    """Bin -> how many of the values `bin_of` puts in it. {} for no values."""
+    if len(values) < FEW:
+        return Counter(map(bin_of, values))
+    import numpy as np  # here, since commands that only show bins have no need for it
+
+    numbers = np.array(values, np.float64)
+    inside = (numbers > 0) & (numbers < math.inf)
+    fractions, exponents = np.frexp(np.where(inside, numbers, 1))
+    places = (exponents - (1 + LEAST)) * STEPS + ((fractions * 2 - 1) * STEPS).astype(np.int64)
+    places = np.where(inside, places.clip(0, BINS - 1), np.where(numbers > 0, BINS - 1, 0))
+    return Counter(places.tolist())
 
 
 def lower_edge(number: int) -> float:

@@ -67,22 +67,31 @@ def named_values(stage: AnyStage, params: Params, name: str) -> dict[tuple[str, 
     return {path: _value(params, path) for reason in named for path in _places(params, reason.name, reason.meaning)}
 
 
-def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any], reason: str = "") -> Iterator[Reading]:
-    """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule.
-    reason: only the rules of this reason."""
-    rules = rules_of(stage, params)
-    return (read_rule(rule, stage, params, judge) for rule in rules if not reason or rule.reason == reason)
+def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Iterator[Reading]:
+    """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule."""
+    return (read_rule(rule, stage, params, judge) for rule in rules_of(stage, params))
 
 
 def read_rule(rule: Rule, stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Reading:
     """What one of them measured."""
+    return read_alone(rule, _alone(stage, params, rule), judge)
+
+
+def rules_alone(stage: AnyStage, params: Params, reason: str) -> list[tuple[Rule, Params]]:
+    """The rules of a reason, each with the parameters by which it judges alone: for `read_alone`, of many documents."""
+    return [(rule, _alone(stage, params, rule)) for rule in rules_of(stage, params) if rule.reason == reason]
+
+
+def read_alone(rule: Rule, alone: Params, judge: Callable[[Any], Any], digits: int | None = None) -> Reading:
+    """What a rule measured. alone: of `rules_alone`. digits: decimal places to which the caller rounds the value;
+    the search ends when they are certain, for a share after about 20 questions."""
     try:
-        return _read(rule, _alone(stage, params, rule), judge)
+        return _read(rule, alone, judge, digits)
     except Exception:  # noqa: BLE001 - a stage may refuse a threshold that its field allows
         return Reading(rule, None, False)
 
 
-def _read(rule: Rule, params: Params, judge: Callable[[Any], Any]) -> Reading:
+def _read(rule: Rule, params: Params, judge: Callable[[Any], Any], digits: int | None) -> Reading:
     def drops(threshold: float) -> bool:
         return answer_of(judge(with_value(params, rule.path, threshold))).reason == rule.reason
 
@@ -100,8 +109,8 @@ def _read(rule: Rule, params: Params, judge: Callable[[Any], Any]) -> Reading:
             first = middle
         else:
             last = middle
-        if whole and last - first <= 1:
-            break
+        if last - first <= 1 if whole else digits is not None and round(first, digits) == round(last, digits):
+            break  # what lies between is rounded to the same
     return Reading(rule, (first if rule.is_least else last) if whole else (first + last) / 2, now)
 
 
@@ -161,10 +170,13 @@ def _value(params: Params, path: tuple[str, ...]) -> Any:
 
 
 def with_value(params: Params, path: tuple[str, ...], value: Any) -> Params:
-    """The parameters with another value at `path`; where a section is off, they are returned as they are. Made again:
-    a copy would keep what was computed from the old values (`cached_property`)."""
+    """The parameters with another value at `path`; where a section is off, they are returned as they are. Nothing is
+    left of what was computed from the old values (`cached_property`)."""
     if len(path) > 1:
         inner = getattr(params, path[0])
         return params if inner is None else with_value(params, path[:1], with_value(inner, path[1:], value))
-    values = {name: getattr(params, name) for name in type(params).model_fields}
-    return type(params).model_construct(**{**values, path[0]: value})
+    made, fields = params.model_copy(), type(params).model_fields
+    for name in [name for name in made.__dict__ if name not in fields]:
+        del made.__dict__[name]
+    made.__dict__[path[0]] = value
+    return made

@@ -6,8 +6,8 @@
     Traceback (most recent call last):
     refinery.transforms.core.params.ParamsError: max_ratio: 2 given, a number from 0 to 1 is allowed
 
-A docstring below a field is the field's description (descriptions.py): in the pages, in the JSON schema, in
-`refinery stages`.
+A docstring below a field is the field's description (pipelines/recipe/descriptions.py): in the pages, in the JSON
+schema, in `refinery stages`.
 """
 
 import inspect

@@ -161,7 +161,8 @@ class _JudgeDocument(_Routing):
         self.counters.seconds += time.perf_counter() - start
         size = content_size(doc)
         self.counters.add(doc.source, "in", "", size)
-        self.counters.add_found(doc.source, answer.found, size)
+        if answer.found:
+            self.counters.add_found(doc.source, answer.found, size)
         if answer.series:
             self.counters.add_score(doc.source, answer.series, answer.value, size)
         if not results:

@@ -219,7 +219,7 @@ def read_signature_part(
             size = part.metadata.row_group(group).num_rows
             if wanted is None or np.searchsorted(wanted, first) < np.searchsorted(wanted, first + size):
                 with naming(url):
-                    table = part.read_row_group(group, columns=list(columns))
+                    table = part.read_row_group(group, columns=list(columns), use_threads=False)
                 yield first, table
             first += size
 

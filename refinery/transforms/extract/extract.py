@@ -89,7 +89,7 @@ def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop
 
 def _with_notes(meta: Mapping[str, Scalar], page: str | bytes) -> Mapping[str, Scalar]:
     """Notes with what the page says of its use, and a licence that its record names in the form that pages' have."""
-    declared = page_declarations(page)
+    declared = page_declarations(page) if page else {}  # most records have text alone
     if LICENSE.name in meta and LICENSE_FROM.name not in meta:
         declared = {**declared, **license_of_field(str(meta[LICENSE.name]))}
     return {**meta, **declared} if declared else meta

@@ -6,12 +6,15 @@ The sets, their parameters and reasons are in heuristics_rules.py; docs/heuristi
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from refinery.transforms.core.document import Document, Drop, document_id
+from refinery.transforms.core.last_call import LastCall
 from refinery.transforms.core.stage import Note, Stage
-from refinery.transforms.filter.counting import datatrove, dclm, dolma
+from refinery.transforms.filter.counting import datatrove
 from refinery.transforms.filter.counting.counts import Counts
+from refinery.transforms.filter.counting.occurrences import UNITS, repetition_reason, word_length
 from refinery.transforms.filter.heuristics_rules import (
     BASIC_REASONS,
     C4_REASONS,
@@ -25,11 +28,12 @@ from refinery.transforms.filter.heuristics_rules import (
     HeuristicsParams,
     RepetitionParams,
 )
+from refinery.transforms.native import counting
 from refinery.transforms.native import heuristics as kernel
 from refinery.transforms.native.heuristics import Features, measure
 
+_NOT_MEASURED = measure("", (), 0, 0, 0, 0, 0)  # where no rule compares what it counts
 _CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
-_ALL_OCCURRENCES = {"dclm": dclm, "dolma": dolma}  # by HeuristicsParams.counting
 
 
 def _judge_basic(found: Features, chars: int, p: BasicParams) -> str | None:
@@ -43,7 +47,11 @@ def _judge_basic(found: Features, chars: int, p: BasicParams) -> str | None:
 
 
 def _judge_gopher(
-    found: Features | Counts, language: Any, stop_lists: tuple[tuple[str, ...], ...], p: GopherParams
+    found: Features | Counts | counting.Quality,
+    mean: float | Fraction,
+    bounds: tuple[float | None, float | None],
+    stop_lists: tuple[tuple[str, ...], ...],
+    p: GopherParams,
 ) -> str | None:
     words, lines = found.words or 1, found.lines or 1
     if p.min_words is not None and found.alnum_words < p.min_words:
@@ -51,11 +59,10 @@ def _judge_gopher(
     if p.max_words is not None and found.alnum_words > p.max_words:
         return "gopher-too-many-words"
     if 2 * found.spaceless_letters <= found.letters:
-        mean = found.alnum_word_chars / (found.alnum_words or 1)
-        ratio = p.word_length(language)
-        if p.min_mean_word_chars is not None and mean < ratio * p.min_mean_word_chars:
+        least, most = bounds
+        if least is not None and mean < least:
             return "gopher-short-words"
-        if p.max_mean_word_chars is not None and mean > ratio * p.max_mean_word_chars:
+        if most is not None and mean > most:
             return "gopher-long-words"
     if p.max_hash_ratio is not None and found.hashes / words > p.max_hash_ratio:
         return "gopher-hash-ratio"
@@ -70,6 +77,13 @@ def _judge_gopher(
     if p.min_stop_words is not None and stop_lists and found.stop_words < p.min_stop_words:
         return "gopher-few-stop-words"
     return None
+
+
+def _judge_counted_gopher(
+    found: Features | Counts, language: Any, stop_lists: tuple[tuple[str, ...], ...], p: GopherParams
+) -> str | None:
+    mean = found.alnum_word_chars / (found.alnum_words or 1)
+    return _judge_gopher(found, mean, p.word_bounds(language), stop_lists, p)
 
 
 def _judge_repetition(found: Features | Counts, chars: int, p: RepetitionParams) -> str | None:
@@ -88,6 +102,23 @@ def _cut_citations(text: str, max_word_chars: int) -> str:
 
     lines = text.splitlines(keepends=True)
     return "".join(line if "[" not in line or is_too_long(line) else _CITATION.sub("", line) for line in lines)
+
+
+def _without_citations(
+    text: str, found: Features, max_word_chars: int, limits: tuple[int, int, int, int, int]
+) -> tuple[str, Features]:
+    """`text` without citations, and what is counted of its lines then. found: the counts of `text`."""
+    if "[" not in text or _CITATION.search(text) is None:
+        return text, found
+    left = _cut_citations(text, max_word_chars)
+    _, short, words, chars, flags = limits
+    return left, measure(left, (), 0, short, words, chars, flags & ~(kernel.WORDS | kernel.PARAGRAPHS))
+
+
+# What is counted in a text, kept until the next text: no count depends on a threshold.
+_counted, _left = LastCall(measure), LastCall(_without_citations)
+_gopher_counts, _repetition_counts = LastCall(datatrove.gopher_counts), LastCall(datatrove.repetition_counts)
+_c4_text, _fineweb_counts = LastCall(datatrove.c4_text), LastCall(datatrove.fineweb_counts)
 
 
 def _judge_c4(found: Features | Counts, p: C4Params) -> str | None:
@@ -123,14 +154,13 @@ def _judge_as_measured(
     basic, c4 = params.basic, params.c4
     reason = (
         (_judge_basic(found, len(text), basic) if basic else None)
-        or (_judge_gopher(found, language, stop_lists, params.gopher) if params.gopher else None)
+        or (_judge_counted_gopher(found, language, stop_lists, params.gopher) if params.gopher else None)
         or (_judge_repetition(found, len(text), params.repetition) if params.repetition else None)
     )
     if reason is not None:
         return text, reason
-    if c4 and c4.remove_citations and "[" in text:
-        text = _cut_citations(text, c4.max_word_chars or 0)
-        found = measure(text, (), *params.limits)
+    if c4 and c4.remove_citations:
+        text, found = _left(text, found, c4.max_word_chars or 0, params.limits)
     return _judge_lines(text, found, params)
 
 
@@ -142,18 +172,17 @@ def _judge_as_datatrove(
     reason = _judge_basic(found, len(text), basic) if basic else None
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
-        counts = datatrove.gopher_counts(text, found, gopher.max_bullet_lines, gopher.max_ellipsis_lines)
-        reason = _judge_gopher(counts, known, stop_lists, gopher)
+        reason = _judge_counted_gopher(_gopher_counts(text, found), known, stop_lists, gopher)
     if reason is None and params.repetition:
-        reason = _judge_repetition(datatrove.repetition_counts(text, found), len(text), params.repetition)
+        reason = _judge_repetition(_repetition_counts(text, found), len(text), params.repetition)
     if reason is None and c4:
-        text, left = datatrove.c4_text(text, params.limits, c4.remove_citations)
+        text, left = _c4_text(text, params.limits, c4.remove_citations)
         reason = _judge_c4(Counts(left, lines=found.lines), c4)
         text = (text if left.text is None else left.text).strip()
-        if reason is None and fineweb:  # white space around a line, and what the line rules left, count otherwise
-            found = measure(text, (), 0, fineweb.short_line_chars, 0, 0, kernel.LINES)
+        if reason is None and fineweb:  # the words of what the line rules left
+            found = measure(text, (), 0, 0, 0, 0, 0)
     if reason is None and fineweb:
-        reason = _judge_fineweb(datatrove.fineweb_counts(text, found, fineweb.short_line_chars), fineweb)
+        reason = _judge_fineweb(_fineweb_counts(text, found, fineweb.short_line_chars), fineweb)
     return text, reason
 
 
@@ -162,26 +191,25 @@ def _judge_all_occurrences(
 ) -> tuple[str, str | None]:
     """The same, Gopher's sets by the counts of DCLM or dolma, and C4's by those of dolma."""
     gopher, repetition, c4 = params.gopher, params.repetition, params.c4
-    units = _ALL_OCCURRENCES[params.counting]
+    units = UNITS[params.counting]
     reason = _judge_basic(found, len(text), params.basic) if params.basic else None
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
-        reason = _judge_gopher(units.gopher_counts(text, found, stop_lists), known, stop_lists, gopher)
+        counts, bounds = counting.quality(text, stop_lists, units), gopher.word_bounds(known)
+        reason = _judge_gopher(counts, word_length(counts, units, bounds), bounds, stop_lists, gopher)
     if reason is None and repetition:
-        shares = units.repetition_shares(text)
-        reason = next((reason for figure, most, reason in repetition.rules if shares[figure.name]() > most), None)
+        reason = repetition_reason(text, units, repetition.line_limits, repetition.ngram_limits)
     if reason is not None:
         return text, reason
     if c4 and params.counting == "dolma":
         whole = text = _cut_citations(text, 0) if c4.remove_citations else text
-        text = dolma.c4_lines(text, c4.require_terminal_punctuation, c4.min_words_per_line or 0)
+        text = counting.c4_lines(text, c4.require_terminal_punctuation, c4.min_words_per_line or 0)
         _, short, _, chars, flags = params.limits
         limits = (0, short, 0, chars, flags & ~(kernel.NEED_TERMINAL | kernel.WORDS | kernel.PARAGRAPHS))
         marks = {"lorem_ipsum": "lorem ipsum" in whole.lower(), "curly_brackets": "{" in whole}
         return _judge_lines(text, Counts(measure(text, (), *limits), lines=found.lines, **marks), params)
-    if c4 and c4.remove_citations and "[" in text:
-        text = _cut_citations(text, c4.max_word_chars or 0)
-        found = measure(text, (), *params.limits)
+    if c4 and c4.remove_citations:
+        text, found = _left(text, found, c4.max_word_chars or 0, params.limits)
     return _judge_lines(text, found, params)
 
 
@@ -193,9 +221,7 @@ def _judge_lines(text: str, found: Features | Counts, params: HeuristicsParams) 
     return text if found.text is None else found.text, reason
 
 
-_JUDGES = {"own": _judge_as_measured, "datatrove": _judge_as_datatrove} | dict.fromkeys(
-    _ALL_OCCURRENCES, _judge_all_occurrences
-)
+_JUDGES = {"own": _judge_as_measured, "datatrove": _judge_as_datatrove} | dict.fromkeys(UNITS, _judge_all_occurrences)
 
 
 def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop:
@@ -213,7 +239,7 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
         return Drop("basic-too-few-characters")
     language = doc.meta.get("language")
     stop_lists = params.gopher.lists_for(language) if params.gopher else ()
-    found = measure(text, stop_lists, *params.limits)
+    found = _counted(text, stop_lists, *params.limits) if params.measured else _NOT_MEASURED
     text, reason = _JUDGES[params.counting](text, found, language, stop_lists, params)
     if reason is not None:
         return Drop(reason)

@@ -103,6 +103,11 @@ class GopherParams(Params):
         """Mean word length of `language` over that of English; 1 where it is not known."""
         return self.word_lengths.get(language, WORD_LENGTHS.get(language, 1.0))
 
+    def word_bounds(self, language: Any) -> tuple[float | None, float | None]:
+        """The least and the greatest mean word length of `language`; None: no bound."""
+        ratio, least, most = self.word_length(language), self.min_mean_word_chars, self.max_mean_word_chars
+        return None if least is None else ratio * least, None if most is None else ratio * most
+
     def lists_for(self, language: Any) -> tuple[tuple[str, ...], ...]:
         """The lists that a document of `language` is compared with; () when it is not judged."""
         if self.min_stop_words is None:
@@ -164,6 +169,16 @@ class RepetitionParams(Params):
         """(figure, threshold, reason) of the rules that are on, in the order of the fields."""
         found = ((figure, getattr(self, f"max_{name}")) for name, figure in FIGURES.items())
         return tuple((figure, most, figure.reason) for figure, most in found if most is not None)
+
+    @cached_property
+    def line_limits(self) -> tuple[tuple[str, float, str], ...]:
+        """(name of the figure, threshold, reason) of the rules for lines and paragraphs."""
+        return tuple((figure.name, most, reason) for figure, most, reason in self.rules if not figure.ngram)
+
+    @cached_property
+    def ngram_limits(self) -> tuple[tuple[int, float, str], ...]:
+        """(n, threshold, reason) of the rules for n-grams; n ascends."""
+        return tuple((figure.ngram, most, reason) for figure, most, reason in self.rules if figure.ngram)
 
 
 class Figure(NamedTuple):
@@ -315,16 +330,31 @@ class HeuristicsParams(Params):
         return tuple(FIGURES[name] for name in self.columns)
 
     @cached_property
+    def by_kernel(self) -> bool:
+        """Whether Gopher's sets compare counts of the kernel `heuristics`; else those of the kernel `counting`."""
+        return self.counting in ("own", "datatrove")
+
+    @cached_property
+    def measured(self) -> bool:
+        """Whether any rule or column compares counts of the kernel `heuristics`."""
+        basic = self.basic
+        ratios = basic and (basic.min_unique_word_ratio, basic.max_punctuation_ratio, basic.max_code_line_ratio)
+        sets = any(ratio is not None for ratio in ratios or ()) or self.c4 or self.fineweb
+        return bool(self.by_kernel or sets or self.columns)
+
+    @cached_property
     def limits(self) -> tuple[int, int, int, int, int]:
         """The kernel's max_ngram, short_line_chars, min_line_words, max_word_chars and flags: no work for rules off."""
-        basic, gopher, repetition, c4, fineweb = self.basic, self.gopher, self.repetition, self.c4, self.fineweb
-        by_kernel = repetition and self.counting in ("own", "datatrove")
-        used = {*self.figures, *(rule[0] for rule in (repetition.rules if repetition and by_kernel else ()))}
+        basic, c4, fineweb = self.basic, self.c4, self.fineweb
+        gopher, repetition = (self.gopher, self.repetition) if self.by_kernel else (None, None)
+        own_lines = self.counting != "datatrove"  # its kernel counts lines and paragraphs
+        rules = repetition.rules if repetition else ()
+        used = {*self.figures, *(figure for figure, _, _ in rules if figure.ngram or own_lines)}
         max_ngram = max((figure.ngram for figure in used), default=0)
         flags = kernel.PARAGRAPHS if any("paragraph" in figure.counted for figure in used) else 0
         flags |= kernel.LINES if any("line" in figure.counted for figure in used) else 0
         flags |= kernel.LONE_NGRAMS if repetition and self.counting == "datatrove" else 0
-        if fineweb and fineweb.max_duplicate_line_chars is not None:
+        if fineweb and fineweb.max_duplicate_line_chars is not None and own_lines:
             flags |= kernel.LINES
         unique = basic is not None and basic.min_unique_word_ratio is not None
         if unique or max_ngram or (gopher is not None and gopher.min_stop_words is not None):

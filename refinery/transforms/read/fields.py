@@ -14,6 +14,7 @@ from typing import Any
 
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
+from refinery.transforms.native import textclean
 from refinery.transforms.read.task import LimitParams, ReadTask
 from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact, Written
 
@@ -154,6 +155,9 @@ class Fields:
     id: str
 
 
+_own_fields = lru_cache(maxsize=256)(Fields)
+
+
 def fields_of(record: Mapping[str, Any], task: ReadTask) -> Fields:
     """The fields that the source names. Where it leaves them at their defaults and the record has the form of Dolma
     (id, text, source, added, created, metadata) or of datatrove's writers (id, text, metadata), theirs.
@@ -161,8 +165,8 @@ def fields_of(record: Mapping[str, Any], task: ReadTask) -> Fields:
     Dolma: docs/data-format.md of its toolkit; datatrove: `Document` and `DiskWriter._default_adapter`.
     """
     inside = record.get("metadata")
-    if not isinstance(inside, Mapping) or not isinstance(record.get("id"), str):
-        return Fields(task.url_field, task.date_field, task.id_field)
+    if inside is None or not isinstance(inside, Mapping) or not isinstance(record.get("id"), str):
+        return _own_fields(task.url_field, task.date_field, task.id_field)
     dolma = "created" in record or "added" in record
     url, date, id_ = task.url_field, task.date_field, task.id_field
     if url == "url" and url not in record:
@@ -236,4 +240,4 @@ def clean(value: Scalar | None) -> str:
         return ""
     else:
         text = str(value).lower() if isinstance(value, bool) else str(value)
-    return text if text.isascii() else text.encode("utf-8", "ignore").decode()
+    return text.encode("utf-8", "ignore").decode() if textclean.has_surrogates(text) else text

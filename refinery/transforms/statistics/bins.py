@@ -1,9 +1,10 @@
 """How numbers are distributed: documents by bin of histogram.py, and the least and largest number."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from refinery.transforms.core.histogram import bin_of
+from refinery.transforms.core.histogram import bin_of, count_bins
 
 
 class Bins:
@@ -23,6 +24,12 @@ class Bins:
             self.least = value
         if value > self.most:
             self.most = value
+
+    def add_all(self, values: Sequence[float]) -> None:
+        """Count a document by each value: one or more, finite."""
+        for place, documents in count_bins(values).items():
+            self.counts[place] = self.counts.get(place, 0) + documents
+        self.least, self.most = min(self.least, min(values)), max(self.most, max(values))
 
     def merge(self, other: "Bins") -> None:
         """Count the documents of another one, too."""

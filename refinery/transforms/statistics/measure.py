@@ -10,9 +10,10 @@ from refinery.transforms.core.document import Scalar
 from refinery.transforms.core.exchange.records import side_output_record
 from refinery.transforms.core.histogram import STEPS
 from refinery.transforms.statistics.points import PUBLISHED, Point
-from refinery.transforms.statistics.tally import BYTES, SOURCE, Measured, Tally, passing_written, unpack
+from refinery.transforms.statistics.tally import BYTES, SOURCE, Measured, Passing, Tally, passing_written, unpack
 
 KIND = "statistics"  # of side-output records, and the key of reports
+BATCH_DOCUMENTS = 256  # that are measured together
 
 
 class ShardTally:
@@ -20,18 +21,26 @@ class ShardTally:
 
     def __init__(self, notes: Measured) -> None:
         self.tally, self.notes = Tally(), notes
+        self.held: list[Passing] = []
 
     def add(self, fields: Mapping[str, Any], meta: Mapping[str, Scalar], tokens: int | None) -> None:
         """A document. fields: `source`, `url`, `origin` and `text_bytes`. meta: all that stages noted. tokens: None of
         a shard of texts."""
         size = fields["text_bytes"]
-        doc = passing_written(fields["source"], fields["url"], fields["origin"], meta, size, tokens)
-        self.tally.add(doc, self.notes, PUBLISHED.hosts)
+        meta = {name: meta[name] for name in (*self.notes.categories, *self.notes.numbers) if name in meta}
+        self.held.append(passing_written(fields["source"], fields["url"], fields["origin"], meta, size, tokens))
+        if len(self.held) == BATCH_DOCUMENTS:
+            self._measure()
 
     def record(self, name: str) -> bytes:
         """The side-output record of the shard of that name."""
+        self._measure()
         self.tally.shards.at(name).update(describe_shard(self.tally))
         return statistics_record(PUBLISHED, self.tally)
+
+    def _measure(self) -> None:
+        self.tally.add_all(self.held, self.notes, PUBLISHED.hosts)
+        self.held = []
 
 
 def describe_shard(tally: Tally) -> dict[str, Any]:

@@ -13,12 +13,11 @@ import apache_beam as beam
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.exchange.records import SIDE_OUTPUT, side_output_record
 from refinery.transforms.core.exchange.side_outputs import add_side_output, in_global_window, with_side_output
-from refinery.transforms.statistics.measure import KIND, statistics_record
+from refinery.transforms.statistics.measure import BATCH_DOCUMENTS, KIND, statistics_record
 from refinery.transforms.statistics.points import Point
 from refinery.transforms.statistics.tally import Measured, Tally, passing_text
 
-BATCH_DOCUMENTS = 256  # that are measured together,
-BATCH_CHARACTERS = 1 << 20  # or fewer, of that much text
+BATCH_CHARACTERS = 1 << 20  # of texts that are measured together, if they are not BATCH_DOCUMENTS before
 
 
 class _MeasureTexts(beam.DoFn):
@@ -35,7 +34,7 @@ class _MeasureTexts(beam.DoFn):
     def process(self, doc: Document) -> Iterable[Any]:
         self.docs.append(doc)
         # A record may have far more meta than text.
-        self.held += len(doc.text) + len(doc.url) + sum(len(v) for v in doc.meta.values() if isinstance(v, str))
+        self.held += len(doc.text) + len(doc.url) + sum([len(v) for v in doc.meta.values() if isinstance(v, str)])
         # Together, since one at a time, between stages that fill the caches with something else, costs thrice as much.
         if len(self.docs) >= BATCH_DOCUMENTS or self.held >= BATCH_CHARACTERS:
             self._measure()
@@ -52,8 +51,8 @@ class _MeasureTexts(beam.DoFn):
 
     def _measure(self) -> None:
         start = time.perf_counter()
-        for doc in self.docs:
-            self.tally.add(passing_text(doc, self.point.artefacts), self.notes, self.point.hosts)
+        passing = [passing_text(doc, self.point.artefacts) for doc in self.docs]
+        self.tally.add_all(passing, self.notes, self.point.hosts)
         self.docs, self.held = [], 0
         self.seconds += time.perf_counter() - start
 

@@ -6,7 +6,7 @@ any order to the same one, so bundles, workers, waves and retries leave no trace
 
 import base64
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,6 +15,7 @@ import orjson
 from refinery.transforms.core.document import Document, Scalar, text_bytes
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Note
+from refinery.transforms.native import signs
 from refinery.transforms.statistics.artefacts import find_artefacts, window
 from refinery.transforms.statistics.bins import Bins, merge_bins, read_bins
 from refinery.transforms.statistics.hosts import HostCounts, read_hosts
@@ -62,8 +63,7 @@ def measured_notes(notes: Sequence[Note]) -> Measured:
     return Measured(tuple(categories), tuple(note.name for note in notes if note.type is not str))
 
 
-@dataclass(frozen=True, slots=True)
-class Passing:
+class Passing(NamedTuple):
     """A document as it passes a point. size: UTF-8 bytes of its text. tokens: 0 if it is not encoded. numbers: of the
     series that are built in."""
 
@@ -80,7 +80,7 @@ class Passing:
 def passing_text(doc: Document, find: bool) -> Passing:
     """A document with its text. find: look for artefacts."""
     text, size = doc.text, text_bytes(doc.text)
-    numbers = {BYTES.name: size, CHARACTERS.name: len(text), LINES.name: text.count("\n") + 1}
+    numbers = {BYTES.name: size, CHARACTERS.name: len(text), LINES.name: signs.count_lines(text)}
     artefacts = find_artefacts(window(text)) if find else ()
     return Passing(doc.source, doc.url, doc.origin, doc.meta, size, 0, numbers, artefacts)
 
@@ -107,36 +107,55 @@ class Tally:
         self.shards: Keyed[dict[str, Any]] = _shards()
 
     def add(self, doc: Passing, notes: Measured, hosts: bool) -> None:
-        """Count a document, and the host of its address, too, if `hosts`. Never raises for what it holds."""
-        sums = [1, doc.size, doc.tokens]
-        add_numbers(self.total, sums)
-        self._add(self.categories, SOURCE, doc.source, sums)
-        for name in notes.categories:
-            value = doc.meta.get(name, "")
-            self._add(self.categories, name, printable(value[:MAX_VALUE]) if isinstance(value, str) else "", sums)
-        for name, number in doc.numbers.items():
-            self._put(name, doc.source, number)
-        for name in notes.numbers:
-            note = doc.meta.get(name)
-            if note is not None and isinstance(note, (int, float)) and -MOST < note < MOST:
-                self._put(name, doc.source, note)
-        for name in doc.artefacts:
-            self._add(self.artefacts, name, doc.source, sums)
+        """Count a document; many are counted faster by `add_all`."""
+        self.add_all((doc,), notes, hosts)
+
+    def add_all(self, docs: Sequence[Passing], notes: Measured, hosts: bool) -> None:
+        """Count documents, and the hosts of their addresses, too, if `hosts`. Never raises for what they hold."""
+        sources: dict[str, list[Passing]] = {}
+        for doc in docs:
+            sources.setdefault(doc.source, []).append(doc)
+        for source, its in sources.items():
+            self._add_source(source, its, notes)
         if hosts:
-            self.hosts.add(doc.url, doc.origin, doc.size)
+            for doc in docs:
+                self.hosts.add(doc.url, doc.origin, doc.size)
+
+    def _add_source(self, source: str, docs: Sequence[Passing], notes: Measured) -> None:
+        sums = _sums(docs)
+        add_numbers(self.total, sums)
+        self._add(self.categories, SOURCE, source, sums)
+        for name in notes.categories:
+            for value, its in _by_value(docs, name):
+                self._add(self.categories, name, printable(value[:MAX_VALUE]), _sums(its))
+        series: dict[str, list[float]] = {}
+        having: dict[str, list[Passing]] = {}
+        measured = frozenset(notes.numbers)
+        for doc in docs:
+            for name, number in doc.numbers.items():
+                series.setdefault(name, []).append(number)
+            for name, note in doc.meta.items():
+                if name in measured and isinstance(note, (int, float)) and -MOST < note < MOST:
+                    series.setdefault(name, []).append(note)
+            for name in doc.artefacts:
+                having.setdefault(name, []).append(doc)
+        for name, numbers in series.items():
+            self._put(name, source, numbers)
+        for name, its in having.items():
+            self._add(self.artefacts, name, source, _sums(its))
 
     @staticmethod
-    def _add(groups: dict[str, Keyed[list[int]]], name: str, key: str, sums: list[int]) -> None:
+    def _add(groups: dict[str, Keyed[list[int]]], name: str, key: str, sums: Sequence[int]) -> None:
         keyed = groups.get(name)
         if keyed is None:
             keyed = groups[name] = counts()
         add_numbers(keyed.at(key), sums)
 
-    def _put(self, name: str, source: str, number: float) -> None:
+    def _put(self, name: str, source: str, numbers: Sequence[float]) -> None:
         keyed = self.series.get(name)
         if keyed is None:
             keyed = self.series[name] = _distributions()
-        keyed.at(source).add(number)
+        keyed.at(source).add_all(numbers)
 
     def merge(self, other: "Tally") -> None:
         """Add what another one counted."""
@@ -168,6 +187,22 @@ class Tally:
             "shards": self.shards.plain(),
         }
         return base64.b64encode(zlib.compress(orjson.dumps(plain), 1)).decode()
+
+
+def _sums(docs: Sequence[Passing]) -> tuple[int, int, int]:
+    """Documents, bytes and tokens."""
+    return len(docs), sum([doc.size for doc in docs]), sum([doc.tokens for doc in docs])
+
+
+def _by_value(docs: Sequence[Passing], name: str) -> Iterable[tuple[str, Sequence[Passing]]]:
+    """The documents by the text that a note of theirs is; "" where it is none."""
+    values = [doc.meta.get(name, "") for doc in docs]
+    if isinstance(values[0], str) and values.count(values[0]) == len(values):
+        return [(values[0], docs)]
+    found: dict[str, list[Passing]] = {}
+    for value, doc in zip(values, docs, strict=True):
+        found.setdefault(value if isinstance(value, str) else "", []).append(doc)
+    return found.items()
 
 
 def merge_groups(mine: dict[str, Keyed[T]], theirs: Mapping[str, Keyed[T]], make: Callable[[], Keyed[T]]) -> None:

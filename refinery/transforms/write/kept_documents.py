@@ -1,7 +1,8 @@
 """Read documents/ parts beside their row-aligned verdicts, and yield the documents that deduplication kept."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from typing import Any
 
 import orjson
@@ -21,6 +22,7 @@ from refinery.transforms.dedup.cutting_pass import Cuts
 BATCH_ROWS = 256
 COLUMNS = list(names_of(DOCUMENTS))  # the fields of `Document`, of which `meta` is the last
 SOURCE = COLUMNS.index("source")
+JUDGED = ("removed", "copies", "sources")  # what verdicts say of a document
 
 
 @dataclass(frozen=True)
@@ -50,40 +52,39 @@ def read_kept_documents(pair: PartPair, group: int, cuts: Sequence[Cuts]) -> Ite
         groups = [documents.metadata.row_group(i).num_rows for i in range(documents.metadata.num_row_groups)]
         row = sum(groups[:group]) - 1
         if pair.verdicts:
-            removed, copies, sources, found = read_verdicts(pair, sum(groups), cuts)
-        for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=COLUMNS):
-            before = row
+            verdicts, found = read_verdicts(pair, sum(groups), cuts)
+        batches = documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=COLUMNS, use_threads=False)
+        for batch in batches:
             columns = [batch.column(name).to_pylist() for name in COLUMNS]
-            for *values, noted in zip(*columns, strict=True):
-                row += 1
-                if pair.verdicts and removed[row]:
+            rows = range(row + 1, row + 1 + len(batch))
+            judged: Iterable[Any] = repeat((False, 1, None), len(batch))
+            if pair.verdicts:
+                judged = zip(*verdicts.slice(rows.start, len(batch)).to_pydict().values(), strict=True)
+            for row, (removed, copies, sources), *values, noted in zip(rows, judged, *columns, strict=True):
+                if removed:
                     continue
                 meta = orjson.loads(noted)
-                meta[COPIES] = int(copies[row]) if pair.verdicts else 1
-                meta["copy_sources"] = ",".join(sources[row].as_py()) if pair.verdicts else values[SOURCE]
+                meta[COPIES] = copies
+                meta["copy_sources"] = values[SOURCE] if sources is None else ",".join(sources)
                 for each, (places, numbers) in zip(cuts, found, strict=True) if pair.verdicts else ():
                     if places[row] < places[row + 1]:
                         meta[each.note] = each.noted(numbers[places[row] : places[row + 1]].tolist())
                 LIVE["kept-documents", "read"] += 1
                 yield Document(*[*values, meta])
-            work_done("rows", row - before)
+            work_done("rows", len(batch))
         if row + 1 != sum(groups[: group + 1]):  # page checksums leave the heads of pages out
             raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {group} are missing")
 
 
-def read_verdicts(
-    pair: PartPair, rows: int, cuts: Sequence[Cuts]
-) -> tuple[Any, Any, pa.ChunkedArray, list[tuple[Any, Any]]]:
-    """removed, copies and sources of every row of the part, and of each of `cuts` its numbers: offsets by row, and
-    all values."""
-    columns = ["removed", "copies", "sources", *(each.column for each in cuts)]
+def read_verdicts(pair: PartPair, rows: int, cuts: Sequence[Cuts]) -> tuple[pa.Table, list[tuple[Any, Any]]]:
+    """JUDGED of every row of the part, and of each of `cuts` its numbers: offsets by row, and all values."""
+    columns = [*JUDGED, *(each.column for each in cuts)]
     store = open_store(pair.verdicts_root)
     with store.open(pair.verdicts) as stream, naming(store.url(pair.verdicts)):
-        verdicts = pq.read_table(stream, columns=columns, page_checksum_verification=True)
+        verdicts = pq.read_table(stream, columns=columns, page_checksum_verification=True, use_threads=False)
     if verdicts.num_rows != rows:
         raise ValueError(f"{pair.verdicts}: {verdicts.num_rows} verdicts for {rows} documents")
-    facts = verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"]
-    return *facts, [list_values(verdicts[each.column]) for each in cuts]
+    return verdicts.select(JUDGED), [list_values(verdicts[each.column]) for each in cuts]
 
 
 def write_pairs(location: str, pairs: Sequence[PartPair]) -> TaskList:

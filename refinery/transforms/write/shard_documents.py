@@ -28,12 +28,11 @@ class Spool:
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
-    def take(self, rows: Iterable[int]) -> Iterator[bytes]:
-        """The values of these rows, one after the other. Memory: a value."""
+    def take(self, rows: NDArray[np.int64]) -> Iterator[bytes]:
+        """The values of these rows, one after the other. Memory: a value, and two lists of numbers."""
         descriptor = self.file.fileno()
-        for row in rows:
-            size = int(self.sizes[row])
-            data = os.pread(descriptor, size, int(self.starts[row]))
+        for size, start in zip(self.sizes[rows].tolist(), self.starts[rows].tolist(), strict=True):
+            data = os.pread(descriptor, size, start)
             if len(data) != size:
                 raise OSError("a temporary file is shorter than what was written to it")
             yield data
@@ -79,7 +78,7 @@ class ShardDocuments:
 
     def values(self, name: str) -> Iterator[bytes]:
         """One of SPOOLED of each document, in order. Memory: a value."""
-        return self.spools[name].take(self.rows.tolist())
+        return self.spools[name].take(self.rows)
 
     def sizes(self, name: str) -> NDArray[np.int64]:
         """Bytes of one of SPOOLED of each document, in order."""

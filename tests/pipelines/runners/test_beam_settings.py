@@ -60,3 +60,9 @@ def test_the_launcher_flushes_no_buffer_by_time(tmp_path: Path, monkeypatch: pyt
 def test_flags_without_effect_are_refused(runner: str, flag: str) -> None:
     with pytest.raises(ValueError, match=flag.partition("=")[0]):
         launch_flags(runner, [flag], "out", "out/work")
+
+
+def test_workers_of_a_pool_are_sent_to_the_address_that_is_served() -> None:
+    """Beam sends them to the machine's name, which on many machines is another address."""
+    settle()
+    assert worker_handlers.ExternalWorkerHandler.host_from_worker(None) == "localhost"

@@ -6,7 +6,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.core.histogram import BINS, LEAST, MOST, STEPS, bin_of, lower_edge, quantile
+from refinery.transforms.core.histogram import BINS, FEW, LEAST, MOST, STEPS, bin_of, count_bins, lower_edge, quantile
 
 WITHIN = st.floats(2.0**LEAST, 2.0**MOST)
 
@@ -42,3 +42,12 @@ def test_quantiles_are_a_sixteenth_off_at_most(values: list[float], share: float
 def test_halves_add_up(values: list[float], place: int) -> None:
     both = Counter(map(bin_of, values[:place])) + Counter(map(bin_of, values[place:]))
     assert both == Counter(map(bin_of, values))
+
+
+EDGES = st.integers(0, BINS - 1).map(lower_edge)
+BEFORE_EDGES = EDGES.map(lambda edge: math.nextafter(edge, 0))
+
+
+@given(st.lists(st.floats() | st.integers(-(2**60), 10**250) | EDGES | BEFORE_EDGES, max_size=3 * FEW))
+def test_many_values_are_counted_as_single_ones_are(values: list[float]) -> None:
+    assert count_bins(values) == Counter(map(bin_of, values))

@@ -1,5 +1,7 @@
 """What a rule measured, found by moving its threshold, is what the kernel counted."""
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,11 +9,19 @@ from hypothesis import strategies as st
 from refinery.pipelines.recipe.recipe import find_lane
 from refinery.transforms.core.answers import Answer, answer_of
 from refinery.transforms.core.document import Document, Drop, document_id
-from refinery.transforms.core.measured_rules import readings, rules_of, threshold_range
+from refinery.transforms.core.last_call import LastCall
+from refinery.transforms.core.measured_rules import (
+    read_alone,
+    readings,
+    rules_alone,
+    rules_of,
+    threshold_range,
+    with_value,
+)
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.filter.heuristics import HEURISTICS, judge_heuristics
-from refinery.transforms.filter.heuristics_rules import GopherParams, HeuristicsParams
+from refinery.transforms.filter.heuristics_rules import C4Params, GopherParams, HeuristicsParams, RepetitionParams
 from refinery.transforms.native.heuristics import measure
 
 TEXT = "\n\n".join(
@@ -118,6 +128,53 @@ def test_a_stage_of_ones_own_needs_to_say_nothing() -> None:
     (reading,) = readings(stage, DigitsParams(), lambda other: judge(doc("ab12345678"), other))
     assert reading.value == pytest.approx(0.8)
     assert reading.drops
+
+
+@pytest.mark.parametrize("digits", [2, 6])
+def test_values_that_will_be_rounded_are_asked_for_less(digits: int) -> None:
+    asked = 0
+
+    def judge(other: HeuristicsParams) -> Document | Drop:
+        nonlocal asked
+        asked += 1
+        return judge_heuristics(doc(TEXT), other)
+
+    params, shares = HeuristicsParams(), []
+    for whole in readings(HEURISTICS, params, judge):
+        before = asked
+        for rule, alone in rules_alone(HEURISTICS, params, whole.rule.reason):
+            reading = read_alone(rule, alone, judge, digits)
+            if rule == whole.rule:
+                assert (reading.value is None) == (whole.value is None)
+                assert reading.value is None or round(reading.value, digits) == round(whole.value or 0, digits)
+                assert reading.drops == whole.drops
+        if isinstance(whole.rule.threshold, float) and whole.rule.threshold <= 1:
+            shares.append(asked - before)
+    assert sum(shares) / len(shares) <= 3 + 4 * digits  # a value on the edge between two takes more
+
+
+@pytest.mark.parametrize("counting", ["own", "datatrove", "dclm", "dolma"])
+def test_counts_kept_for_the_next_question_are_those_of_its_text(
+    counting: Literal["own", "dclm"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = HeuristicsParams(counting=counting, c4=C4Params(remove_citations=True))
+    asked = [with_value(params, rule.path, value) for rule in rules_of(HEURISTICS, params) for value in (0, 1)]
+    docs = [doc(text) for text in (TEXT.replace("river", "river [1]"), TEXT[::-1], "It is a line.\n" + TEXT, "a " * 99)]
+    by_text = {(each.id, n): judge_heuristics(each, other) for each in docs for n, other in enumerate(asked)}
+    by_threshold = {(each.id, n): judge_heuristics(each, other) for n, other in enumerate(asked) for each in docs}
+    monkeypatch.setattr(LastCall, "__call__", lambda last, *arguments: last._function(*arguments))
+    assert by_text == {(each.id, n): judge_heuristics(each, other) for each in docs for n, other in enumerate(asked)}
+    assert by_text == by_threshold
+    assert len({answer_of(answer).reason for answer in by_text.values()}) >= 8
+
+
+def test_of_other_values_nothing_is_left_that_was_computed() -> None:
+    params = HeuristicsParams()
+    assert params.repetition is not None and params.repetition.rules and params.limits[0] == 10
+    other = with_value(params, ("repetition", "max_duplicate_10_grams"), None)
+    assert other.repetition == RepetitionParams(max_duplicate_10_grams=None) and other.limits[0] == 9
+    assert params.limits[0] == 10 and params.repetition.max_duplicate_10_grams == 0.1
+    assert with_value(HeuristicsParams(gopher=None), ("gopher", "min_words"), 1) == HeuristicsParams(gopher=None)
 
 
 def test_answers_of_every_form() -> None:

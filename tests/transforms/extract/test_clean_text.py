@@ -1,13 +1,15 @@
 """clean_text against a slow implementation of its rules that shares nothing with it."""
 
+import hashlib
 import re
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.core.document import document_id
+from refinery.transforms.core.document import document_id, text_bytes
 from refinery.transforms.extract.clean_text import clean_text
 from refinery.transforms.native import textclean
 from tests.sampling import examples, one_commit_in_four
@@ -19,10 +21,28 @@ AWKWARD = st.sampled_from(
     "\ufffb\ufffc\ufffd\uffff\U0001d15e\U0001f600\U0001fffe\U000e0001\U000e0041\U000e0100\U000f0000\U0010ffff"
 )
 MARKS = st.sampled_from("\u0301\u0316\u0344\u0f73\u0f75\u0fb5\u3099\U0001d165aか")
+# Kernels copy eight characters at a time where none needs a look.
+RUNS = st.sampled_from(
+    [
+        "abcdefgh",
+        "a bc def",
+        "ghi jklm nopqrs",
+        "tuv  wx",
+        "y\nz a\nbcdef",
+        "\n\n",
+        " \n",
+        "\t\t",
+        "\n  ",
+        "é",
+        "漢字",
+        "абв где",
+    ]
+)
 TEXTS = (
     st.text(FULL_UNICODE)
     | st.lists(AWKWARD, max_size=60).map("".join)
     | st.lists(MARKS, min_size=20, max_size=90).map("".join)
+    | st.lists(RUNS | AWKWARD, max_size=30).map("".join)
 )
 
 LINE_ENDS = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
@@ -125,16 +145,44 @@ def test_long_runs_cost_linear_time() -> None:
 
 
 @settings(max_examples=examples(500))
-@given(st.text() | st.lists(AWKWARD, max_size=60).map(lambda parts: re.sub("[\ud800-\udfff]", "", "".join(parts))))
-def test_collapse_equals_split_and_join(text: str) -> None:
-    assert textclean.collapse(text) == " ".join(text.split()).encode()
+@given(
+    st.text() | st.lists(RUNS | AWKWARD, max_size=60).map(lambda parts: re.sub("[\ud800-\udfff]", "", "".join(parts)))
+)
+def test_ids_are_those_of_split_and_join(text: str) -> None:
+    assert document_id(text) == slow_id(text)
 
 
-def test_collapse_refuses_what_encode_refuses() -> None:
-    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
-        textclean.collapse("a\ud800b")
+def slow_id(text: str) -> bytes:
+    return hashlib.blake2b(" ".join(text.split()).encode(), digest_size=16).digest()
+
+
+def test_ids_of_all_sizes() -> None:
+    for size in (*range(400), 65_535, 65_536, 65_537, 200_000):  # blocks of 128 bytes; long texts without the GIL
+        for character in "aé漢😀":
+            text = f" {character}b\n" * (size // 4) + "c" * (size % 4)
+            assert document_id(text) == slow_id(text)
+
+
+def test_ids_refuse_what_encode_refuses() -> None:
+    for text in ("a\ud800b", "\udfff", "a" * 100_000 + "\ud800"):
+        with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+            textclean.text_id(text)
+
+
+@given(TEXTS)
+def test_sizes_are_those_of_the_encoded_text(text: str) -> None:
+    assert textclean.utf8_size(text) == text_bytes(text) == len(text.encode("utf-8", "surrogatepass"))
+
+
+@given(TEXTS)
+def test_lone_surrogates_are_found(text: str) -> None:
+    assert textclean.has_surrogates(text) == (text.encode("utf-8", "ignore") != text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize("measure", [textclean.text_id, textclean.utf8_size, textclean.has_surrogates])
+def test_what_is_no_text_is_refused(measure: Callable[..., object]) -> None:
     with pytest.raises(TypeError, match="takes a str"):
-        textclean.collapse(b"a")  # type: ignore[arg-type]
+        measure(b"a")
 
 
 @given(TEXTS)

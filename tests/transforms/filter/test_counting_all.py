@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.filter.counting.dclm import words_of
-from refinery.transforms.filter.heuristics_rules import C4Params, HeuristicsParams
+from refinery.transforms.filter.heuristics_rules import BasicParams, C4Params, HeuristicsParams
+from refinery.transforms.native.counting import words_of
 from tests.transforms.filter.test_counting import OFF, answer, params
 
 
@@ -52,6 +52,32 @@ def test_units(section: str, text: str, on: dict[str, Any], own: bool, dclm: boo
 def test_a_single_line_is_no_repetition_for_dclm_and_none_is() -> None:
     on = {"max_duplicate_lines": 0.3}
     assert [drops(text, "dclm", "repetition", **on) for text in ("aa", " \n ")] == [False, True]
+
+
+def test_a_mean_is_not_rounded_beside_a_bound() -> None:
+    """31 characters in 10 words are less than the float 3.1, though their quotient rounds to it."""
+    text = " ".join(["abc"] * 9 + ["abcd"])
+    assert drops(text, "dclm", "gopher", min_mean_word_chars=3.1)
+    assert not drops(text, "dclm", "gopher", max_mean_word_chars=3.1)
+    assert not drops(text, "dclm", "gopher", min_mean_word_chars=3.0)
+
+
+def test_the_other_kernel_counts_only_for_rules_and_columns_that_ask() -> None:
+    chosen = params("dclm", "gopher", min_words=3)
+    assert not chosen.measured
+    ratios: dict[str, Any] = dict.fromkeys(("min_unique_word_ratio", "max_punctuation_ratio", "max_code_line_ratio"))
+    length = BasicParams(min_chars=3, **ratios)  # compares len(text)
+    lines = BasicParams(**ratios | {"max_code_line_ratio": 0.5})
+    changes: list[tuple[dict[str, Any], bool]] = [
+        ({"basic": length}, False),
+        ({"basic": lines}, True),
+        ({"c4": C4Params()}, True),
+        ({"columns": ("duplicate_lines",)}, True),
+        ({"counting": "own"}, True),
+    ]
+    for more, asks in changes:
+        given = {**OFF, "gopher": chosen.gopher, "counting": "dclm", **more}
+        assert HeuristicsParams(**given).measured is asks
 
 
 @pytest.mark.parametrize(

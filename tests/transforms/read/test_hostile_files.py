@@ -156,6 +156,15 @@ def test_what_a_line_takes_is_not_underestimated() -> None:
         assert parsed is not None and held <= jsonl.parsed_bytes(data) + 4096
 
 
+def test_a_line_that_fits_whatever_its_bytes_are_is_not_counted() -> None:
+    limits = LimitParams(max_record_bytes=1, max_decompressed_bytes=1)
+    longest = jsonl.PARSED_LEAST // (jsonl.PLAIN + jsonl.OBJECT)
+    for size in (longest, longest + 1):
+        for byte in (b"{", b",", b"[", b"a"):
+            assert jsonl.fits(byte * size, limits) == (jsonl.parsed_bytes(byte * size) <= jsonl.PARSED_LEAST)
+    assert jsonl.fits(b"{" * longest, limits) and not jsonl.fits(b"{" * (longest + 1), limits)
+
+
 def test_want_of_memory_is_not_taken_for_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(data: bytes) -> Any:
         raise orjson.JSONDecodeError("Not enough memory to allocate buffer for parsing", "", 0)

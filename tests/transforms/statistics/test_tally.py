@@ -75,6 +75,10 @@ def test_parts_and_their_order_leave_no_trace(documents: int, bundles: int, seed
     for doc in docs:
         draw.choice(parts).append(doc)
     assert merged_in_some_order([tally_of(part) for part in parts], draw).pack() == whole.pack()
+    together = Tally()
+    for part in parts:
+        together.add_all(part, NOTES, hosts=True)
+    assert together.pack() == whole.pack()
 
 
 @pytest.mark.usefixtures("small")

@@ -161,7 +161,8 @@ class BlockCache:
                 try:
                     _write(descriptor, memoryview(data))
                     _write(descriptor, memoryview(tail))
-                    os.rename(temporary, path)
+                    with self._reserving, self._usage():  # or who counts the folder may see neither name
+                        os.rename(temporary, path)
                 finally:
                     unlock(descriptor)
             except BaseException:
@@ -243,23 +244,27 @@ class BlockCache:
             used = int.from_bytes(stored, "little") if len(stored) == 8 else None
             if used is None or used + size > self.max_bytes:
                 used = self._evict(max(0, int(self.max_bytes * LOW) - size))
-            descriptor = None
-            if used + size <= self.max_bytes:
-                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-                try:
-                    descriptor = os.open(temporary, flags, 0o600)
-                except FileNotFoundError:
-                    os.makedirs(os.path.dirname(temporary), 0o700, exist_ok=True)
-                    descriptor = os.open(temporary, flags, 0o600)
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX)
-                    os.truncate(descriptor, size)
-                except BaseException:
-                    unlock(descriptor)
-                    raise
-                used += size
-            os.pwrite(usage, used.to_bytes(8, "little"), 0)
-            return descriptor
+            fits = used + size <= self.max_bytes
+            # Counted before it is there: whoever is killed in between leaves too much in the count, never too little.
+            os.pwrite(usage, (used + size * fits).to_bytes(8, "little"), 0)
+            return self._create(temporary, size) if fits else None
+
+    @staticmethod
+    def _create(temporary: str, size: int) -> int:
+        """A new file of that size, locked."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            descriptor = os.open(temporary, flags, 0o600)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(temporary), 0o700, exist_ok=True)
+            descriptor = os.open(temporary, flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            os.truncate(descriptor, size)
+        except BaseException:
+            unlock(descriptor)
+            raise
+        return descriptor
 
     @contextlib.contextmanager
     def _usage(self) -> Iterator[int | None]:

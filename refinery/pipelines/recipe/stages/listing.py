@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections, recipe_class
-from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.lane import AnyStage, Lane
 from refinery.transforms.core.params import Params, allowed, sections_of
 from refinery.transforms.core.stage import KEBAB
@@ -17,7 +17,6 @@ REQUIRED = "required"  # stands for the default that a field does not have
 STAGE = '''"""Documents that are mostly digits: tables, logs, price lists."""
 
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.params import Params, Share
 from refinery.transforms.core.stage import Reason, Stage
 

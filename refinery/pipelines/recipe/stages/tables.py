@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, recipe_class
 from refinery.pipelines.recipe.stages.listing import parameters, show_default, shown_fields
-from refinery.transforms.core.descriptions import descriptions
 from refinery.transforms.core.lane import AnyStage, Lane
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.params import Params, allowed, sections_of

@@ -14,10 +14,9 @@ from refinery.pipelines.runners.cluster.words import absolute, check_no_secrets,
 from refinery.pipelines.shell.typed import typed
 
 STDERR = 2  # the file, also where Python's object is another one
-# Arguments of `refine` that the jobs get otherwise, that only the last one takes, and that no job can have.
+# Arguments of `refine` that the jobs get otherwise, and that only the last one takes.
 OWN = ("scratch", "runner")
 ENDING = ("discard_work", "track")
-REFUSED = ("dry_run", "slices", "slice", "until", "reuse")
 
 Arguments = Callable[[ArgumentParser], None]
 
@@ -31,20 +30,17 @@ class Words:
 
 
 def check_arguments(args: Namespace, arguments: Arguments) -> Words:
-    """The words of `refine` that the jobs run. arguments: declares those of `refine`. Raises ValueError for what jobs
-    on other machines cannot have."""
+    """The words of `refine` that the jobs run. arguments: declares those of `refine` that a whole run has.
+
+    Raises ValueError for what jobs on other machines cannot have."""
     if args.runner != "local":
         raise ValueError(f"--runner: {args.runner!r:.80} given; slices run on the local runner of their machine")
-    for name in REFUSED:
-        if getattr(args, name):
-            flag = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{flag}: given; `refinery refine` takes it, a run by slices does not")
     check_slices(args.tasks, "--tasks")
     for name, least in (("workers", 1), ("throttle", 0)):
         if getattr(args, name) < least:
             raise ValueError(f"--{name}: {getattr(args, name)} given, {least} or more are allowed")
     said = Namespace(**vars(args) | {"workers": str(args.workers)})  # said also where it is this machine's default
-    words = typed(said, arguments, (*OWN, *REFUSED, *ENDING))
+    words = typed(said, arguments, (*OWN, *ENDING))
     ending = typed(said, arguments, [name for name in vars(args) if name not in ENDING])
     check_no_secrets(words)
     for word in (*words, *ending):

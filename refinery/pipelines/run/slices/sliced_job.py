@@ -10,12 +10,7 @@ import apache_beam as beam
 from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.work import Work
 from refinery.pipelines.run.slices.names import FOLDER
-from refinery.pipelines.run.slices.step_files import (
-    SealedStep,
-    StepFiles,
-    check_received,
-    delivered_before,
-)
+from refinery.pipelines.run.slices.step_files import SealedStep, StepFiles, delivered_before
 from refinery.pipelines.runners.runner import Build, Runner
 from refinery.transforms.core.exchange.exchange import check_dealt
 from refinery.transforms.core.exchange.on_disk import exchange_on_disk, settled_exchanges
@@ -118,9 +113,7 @@ class SlicedJob:
 
     def _seal_before(self, number: int) -> None:
         for each in range(len(self.sealed), number):
-            sealed = self.files(each).seal()
-            check_received(self.sealed, each, sealed)
-            self.sealed.append(sealed)
+            self.sealed.append(self.files(each).seal(self.sealed))
 
     def _run(self, number: int, mine: tuple[int, ...], label: str, build: Build, work: Work | None) -> None:
         exchanges = _Exchanges(self, number, mine)

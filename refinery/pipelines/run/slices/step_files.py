@@ -126,9 +126,12 @@ class StepFiles:
             return False
         return True
 
-    def seal(self) -> SealedStep:
-        """The step, sealed now unless it is already. Raises SliceError, naming them, where slices are missing, and
-        ExchangeError where slices did not receive what was sent to them, as far as this step's own records say."""
+    def seal(self, before: Sequence[SealedStep] = ()) -> SealedStep:
+        """The step, sealed now unless it is already. before: the steps before it.
+
+        Raises SliceError, naming them, where slices are missing or what they sent is gone, and ExchangeError where they
+        did not receive what was sent to them. Neither is sealed.
+        """
         name = f"{self.folder}/sealed.json"
         if self.store.size(name) is None:
             if missing := self.missing():
@@ -139,10 +142,24 @@ class StepFiles:
             # Another task may have seen one task's record, and this one the slices': the first one counts.
             records = [self._read_record(each, k) for k, each in enumerate(counting)]
             payload = self._sealed(records)
-            self._load(payload)  # what cannot be read back is not sealed
+            unsealed = self._load(payload)  # what cannot be read back is not sealed
+            check_received(before, self.number, unsealed)
+            self._check_sent(unsealed)
             with contextlib.suppress(StorageConflict):
                 self.store.create(name, seal(payload))
-        return self._load(self._read(name, SEALED))
+        sealed = self._load(self._read(name, SEALED))
+        check_received(before, self.number, sealed)
+        return sealed
+
+    def _check_sent(self, sealed: SealedStep) -> None:
+        """Raises SliceError for a section file that is not there. Cost: a request for each."""
+        for file in sealed.files:
+            if self.store.size(file.name) is None:
+                record = f"{file.name.removesuffix(SUFFIX).rpartition('-')[0]}.json"
+                raise SliceError(
+                    f"{self.store.url(file.name)} is gone; remove {self.store.url(record)}, and do that slice of "
+                    f"{self.name} again"
+                )
 
     def _sealed(self, records: list[dict[str, Any]]) -> dict[str, Any]:
         with written_by_a_run(f"{self.store.url(self.folder)}: records of slices are"):

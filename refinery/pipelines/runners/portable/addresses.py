@@ -23,6 +23,7 @@ PORTABLE = ("PortableRunner", "PrismRunner", "FlinkRunner", "SparkRunner")
 # Masters that a runner starts itself (apache_beam.runners.portability: flink_runner, spark_runner).
 FLINK_ITSELF = ("[local]", "[auto]", "[collection]")
 SPARK_ITSELF = "local"
+SERVICE = "the job service"
 EMBEDDED = "embed"  # a job endpoint: Beam's job service inside the launching process
 ENVIRONMENTS = ("LOOPBACK", "EXTERNAL", "PROCESS", "DOCKER")
 
@@ -109,6 +110,11 @@ def missing_programs(runner: str, options: PipelineOptions) -> Iterator[str]:
         )
 
 
+def servers_of(runner: str, flags: Sequence[str]) -> list[Address]:
+    """`addresses`, by flags alone."""
+    return list(addresses(runner, PipelineOptions(list(flags)), environment_type(runner, flags)))
+
+
 def addresses(runner: str, options: PipelineOptions, kind: str) -> Iterator[Address]:
     """Every server that must answer before a job can run."""
     portable = options.view_as(PortableOptions)
@@ -116,7 +122,7 @@ def addresses(runner: str, options: PipelineOptions, kind: str) -> Iterator[Addr
     spark = options.view_as(SparkRunnerOptions)
     if portable.job_endpoint and portable.job_endpoint != EMBEDDED:
         hint = "start the job service, or correct the address"
-        yield Address("--job_endpoint", portable.job_endpoint, "the job service", hint)
+        yield Address("--job_endpoint", portable.job_endpoint, SERVICE, hint)
     elif runner == "FlinkRunner" and flink not in FLINK_ITSELF:
         hint = "start the cluster, or leave the flag out: Flink then runs on this machine"
         yield Address("--flink_master", flink, "Flink's REST service", hint)
@@ -126,7 +132,7 @@ def addresses(runner: str, options: PipelineOptions, kind: str) -> Iterator[Addr
         hint = "start the master, or correct the URL"
         yield Address("--spark_master_url", spark.spark_master_url, "Spark's master", hint)
     if kind == "EXTERNAL" and (pool := external_address(portable)):
-        hint = "start it: python -m apache_beam.runners.worker.worker_pool_main --service_port PORT"
+        hint = "start it: python -m refinery.pipelines.runners.worker_pool --service_port PORT"
         yield Address("--environment_config", pool, "the worker pool", hint)
 
 

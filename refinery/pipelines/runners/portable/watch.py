@@ -4,24 +4,22 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from urllib.error import URLError
 
 import grpc
 from apache_beam.portability.api import beam_job_api_pb2 as api
 from apache_beam.runners.portability.portable_runner import PipelineResult, PortableMetrics
 
 from refinery.pipelines.progress.work import OUTCOMES
-from refinery.pipelines.runners.dataflow.error_lines import cut, short_error
+from refinery.pipelines.runners.dataflow.error_lines import short_error
 from refinery.pipelines.runners.dataflow.jobs import AGAIN, JobFailed
-from refinery.pipelines.runners.portable.addresses import CONNECT_SECONDS, no_answer
+from refinery.pipelines.runners.portable.addresses import CONNECT_SECONDS, SERVICE, Address
+from refinery.pipelines.runners.portable.launch import gone_server
 from refinery.transforms.core.live import WORK
 
 POLL_SECONDS = 5.0  # between requests for the counts
 NO_WORKER_SECONDS = 60.0  # without a count, after which the user is told
-# Beam waits five minutes for a job service. Before the user's own flags, so that these count.
-LAUNCH_FLAGS = ("--job_server_timeout=60",)
 
 WHAT_TO_CHECK = {
     "EXTERNAL": "does the pool's Python have Refinery and Beam of this version (`refinery --version` there), and can "
@@ -86,29 +84,19 @@ def telling_of_missing_workers(
         thread.join()
 
 
-@contextlib.contextmanager
-def launching(label: str, endpoint: str = "") -> Iterator[None]:
-    """Raises JobFailed, one line, where the job service does not take the job, or cannot be started or downloaded.
+def wait(result: PipelineResult, label: str, servers: Sequence[Address] = ()) -> None:
+    """Return when the job is done. Raises JobFailed, one line and what to do, for every other end.
 
-    endpoint: its address, if it was started before; it may have died since the last job.
+    servers: whose end would be the reason.
     """
-    if endpoint and (why := no_answer(endpoint)):
-        raise JobFailed(f"{label}: the job service at {endpoint} is gone ({why}). Start it again. {AGAIN}")
-    try:
-        yield
-    except (grpc.RpcError, grpc.FutureTimeoutError, URLError) as error:
-        why = getattr(error, "details", lambda: "")() or str(error) or type(error).__name__
-        raise JobFailed(f"{label}: the job could not be launched: {cut(why)}. {AGAIN}") from error
-
-
-def wait(result: PipelineResult, label: str) -> None:
-    """Return when the job is done. Raises JobFailed, one line and what to do, for every other end."""
     try:
         state = result.wait_until_finish()
     except grpc.RpcError as error:
         code = getattr(error, "code", lambda: None)()
-        raise JobFailed(f"{label}: the job service is gone ({getattr(code, 'name', 'no answer')}). {AGAIN}") from error
+        line = gone_server(servers) or f"{SERVICE} is gone ({getattr(code, 'name', 'no answer')})"
+        raise JobFailed(f"{label}: {line}. {AGAIN}") from error
     except RuntimeError as error:
-        raise JobFailed(f"{label}: the job failed: {short_error(str(error))}. {AGAIN}") from error
+        line = gone_server(servers) or f"the job failed: {short_error(str(error))}"
+        raise JobFailed(f"{label}: {line}. {AGAIN}") from error
     if state != "DONE":
         raise JobFailed(f"{label}: the job ended as {state}. {AGAIN}")

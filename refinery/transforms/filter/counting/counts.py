@@ -6,10 +6,11 @@ from refinery.transforms.native.heuristics import Features
 
 
 class Counts:
-    """The kernel's counts, some of them replaced."""
+    """The kernel's counts, some of them replaced: by those of another kernel, and by values."""
 
-    def __init__(self, found: Features, **values: Any) -> None:
+    def __init__(self, found: Features, others: tuple[Any, ...] = (), /, **values: Any) -> None:
         self._found = found
+        self.__dict__.update(zip(getattr(others, "__match_args__", ()), others, strict=True))
         self.__dict__.update(values)
 
     def __getattr__(self, name: str) -> Any:

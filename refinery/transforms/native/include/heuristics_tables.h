@@ -38,7 +38,7 @@ INLINE uint64_t mix(uint64_t key)
     return key ^ (key >> 32);
 }
 
-static int table_reset(Table *table, size_t expected)
+CHECK int table_reset(Table *table, size_t expected)
 {
     size_t size = MIN_SLOTS;
     while (size < 2 * expected && size < MAX_FIRST_SLOTS)
@@ -92,7 +92,7 @@ INLINE int64_t table_insert(Table *table, uint64_t key)
     return 2 * table->used > table->mask && table_grow(table) < 0 ? -1 : id;
 }
 
-static int table_has(Table *table, uint64_t key)
+INLINE int table_has(Table *table, uint64_t key)
 {
     size_t at = slot_hash(&slot_key, key) & table->mask;
     for (; table->slots[at].id; table->steps++) {

@@ -153,7 +153,8 @@ class Archive:
             if is_held and self.stream.broken in ("", "Truncated"):
                 self.begun = Record(offset, is_arc, headers, length, bytes(self.data[block_start - self.base :]))
             return self.stream.broken or "Truncated"
-        block = bytes(self.data[block_start - self.base : end - self.base]) if is_held else None
+        # A slice of a bytearray would be a copy, and bytes another one.
+        block = bytes(memoryview(self.data)[block_start - self.base : end - self.base]) if is_held else None
         self.position = self.examined = end
         if is_held and self.holds_another(start, end):
             return "BadLength"

@@ -33,7 +33,9 @@ from refinery.transforms.read.values.inexact import Doubtful, Inexact, Literal, 
 
 PARSED = 4  # times limits.max_decompressed_bytes that a line's values may take, but
 PARSED_LEAST = 16 << 20  # this much always
+PLAIN, PART, OBJECT = 2, 72, 240  # bytes that a byte of JSON may take: any one; besides, a comma or bracket; a brace
 MAX_DEPTH = 64  # levels of lists and objects in a record
+NESTED = (dict, list)
 MAX_DIGITS = 4000  # of an integer: Python refuses to read, or to write, more than 4,300
 _UNDECODED = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of a byte
 
@@ -65,7 +67,7 @@ def parse_line(line: Line, task: ReadTask, limits: LimitParams) -> RawDocument |
         return None
     if not task.samples(origin):
         return Skipped(NOT_SAMPLED, origin, line.size)
-    if parsed_bytes(data) > max(PARSED * limits.max_decompressed_bytes, PARSED_LEAST):
+    if not fits(data, limits):
         return Skipped("too-large", origin, line.size)
     record = parse_json(data)
     if isinstance(record, dict):
@@ -77,11 +79,18 @@ def parse_line(line: Line, task: ReadTask, limits: LimitParams) -> RawDocument |
     return Damaged("BadJson", origin, data[:HASHED], line.size)
 
 
+def fits(data: bytes, limits: LimitParams) -> bool:
+    """Whether the values in a line of JSON may be held as Python's objects. A line that fits whatever its bytes are is
+    not looked at."""
+    most = max(PARSED * limits.max_decompressed_bytes, PARSED_LEAST)
+    return (PLAIN + OBJECT) * len(data) <= most or parsed_bytes(data) <= most
+
+
 def parsed_bytes(data: bytes) -> int:
     """What the values in a line of JSON can take as Python's objects, at most, about: three bytes of it can be one of
     64. Commas and brackets in texts count, too. Cost: three passes of memchr.
     """
-    return 2 * len(data) + 72 * (data.count(b",") + data.count(b"[")) + 240 * data.count(b"{")
+    return PLAIN * len(data) + PART * (data.count(b",") + data.count(b"[")) + OBJECT * data.count(b"{")
 
 
 def parse_json(data: bytes) -> Any:
@@ -145,11 +154,10 @@ def mark(value: Any) -> Any:
 
 def is_shallow(value: Any) -> bool:
     """Whether lists and objects nest at most MAX_DEPTH deep. Linear, without recursion."""
-    level = [value]
+    level = [value] if isinstance(value, NESTED) else []
     for _ in range(MAX_DEPTH):
-        inner = [part for outer in level if isinstance(outer, dict) for part in outer.values()]
-        inner += [part for outer in level if isinstance(outer, list) for part in outer]
-        level = [part for part in inner if isinstance(part, dict | list)]
+        parts = (part for outer in level for part in (outer.values() if isinstance(outer, dict) else outer))
+        level = [part for part in parts if isinstance(part, NESTED)]
         if not level:
             return True
     return False
@@ -200,8 +208,7 @@ def names_in_json(task: ReadTask, source: ByteSource, limits: LimitParams) -> It
     *lines, last = bytes(data).removeprefix(BOM).split(b"\n", RECORDS)
     found: dict[str, None] = {}
     for line in [*lines, last]:  # the last one is often cut off, and then no JSON
-        fits = parsed_bytes(line) <= max(PARSED * limits.max_decompressed_bytes, PARSED_LEAST)
-        record = parse_json(line) if fits and line.strip() else None
+        record = parse_json(line) if line.strip() and fits(line, limits) else None
         found |= dict.fromkeys(record) if isinstance(record, dict) else {}
     return iter(found)
 

@@ -1,6 +1,5 @@
 """A cache whose folder fails, whose users are killed, and that many processes share."""
 
-import contextlib
 import errno
 import fcntl
 import logging
@@ -186,16 +185,10 @@ def test_processes_and_sigkill(tmp_path: Path) -> None:
 
 
 def bytes_on_disk_now(folder: Path) -> int:
-    """Of a folder that other processes are using. Whoever adds or evicts a block waits meanwhile; one may still get its
-    final name, so that it is seen twice or not at all: each file counts once, however often it is seen."""
-    sizes: dict[int, int] = {}
+    """Of a folder that other processes are using; whoever adds, names or evicts a block waits meanwhile."""
     with (folder / "usage").open("ab") as usage:  # which the first block makes
         fcntl.flock(usage, fcntl.LOCK_EX)
-        for path in (folder / "blocks").glob("*/*"):
-            with contextlib.suppress(FileNotFoundError):
-                stat = path.stat()
-                sizes[stat.st_ino] = stat.st_size
-    return sum(sizes.values())
+        return bytes_on_disk(folder)
 
 
 def test_threads(tmp_path: Path) -> None:

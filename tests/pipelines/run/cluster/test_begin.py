@@ -26,7 +26,7 @@ def parsed(*words: str) -> Namespace:
 
 
 def check(*words: str) -> Words:
-    return check_arguments(parsed(*words), refine.arguments)
+    return check_arguments(parsed(*words), refine.run_arguments)
 
 
 def test_words_that_only_the_last_command_takes() -> None:
@@ -44,11 +44,6 @@ def test_workers_are_said_where_they_are_this_machines() -> None:
     ("words", "named"),
     [
         (["--runner", "DataflowRunner"], "--runner"),
-        (["--dry-run"], "--dry-run"),
-        (["--reuse", "out/old"], "--reuse"),
-        (["--slices", "3"], "--slices"),
-        (["--slice", "1/3"], "--slice"),
-        (["--until", "clean"], "--until"),
         (["--workers", "0"], "--workers"),
         (["--throttle", "-1"], "--throttle"),
         (["--set", "x.api_key=abc"], "x.api_key"),
@@ -58,6 +53,20 @@ def test_workers_are_said_where_they_are_this_machines() -> None:
 def test_what_jobs_cannot_have_is_refused(words: list[str], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         check(*words)
+
+
+@pytest.mark.parametrize("words", [["--dry-run"], ["--reuse=x"], ["--slices=3"], ["--slice=1/3"], ["--until=clean"]])
+@pytest.mark.parametrize("engine", [["slurm"], ["kubernetes", "--image=i"]], ids=lambda words: words[0])
+def test_what_a_run_by_slices_has_no_use_for_is_unknown(
+    engine: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """These options are of single commands. The help does not list them."""
+    name = words[0].partition("=")[0]
+    assert execute(["cluster", *engine, *LEAST, *words]) == 2
+    assert name in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        execute(["cluster", engine[0], "--help"])
+    assert f"{name} " not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("tasks", ["0", "100001"])
@@ -137,7 +146,7 @@ def test_what_pods_cannot_reach_is_refused(words: list[str], named: str, recipe:
 def test_steps_that_are_done_are_left_out(recipe: Path, tmp_path: Path) -> None:
     run = CutRun(tmp_path)
     args = pods(recipe, "--output", "s3://bucket/x")
-    words = check_arguments(args, refine.arguments)
+    words = check_arguments(args, refine.run_arguments)
 
     def names() -> list[str]:
         objects = make_objects(args, words, Place("i"), lambda: ProgressReader(str(run.prefix)))

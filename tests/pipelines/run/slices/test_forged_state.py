@@ -69,6 +69,7 @@ def step(tmp_path: Path) -> StepFiles:
     step = StepFiles(open_store(str(tmp_path)), "shards", 0, "f", 2)
     for number in range(2):
         name = step.sections_name((number,), f"0000000{number}")
+        step.store.create(name, b"sections")
         assert step.commit((number,), name, {EXCHANGE: Sent(1, 0, Tally(1, 2, 3))}, {}, [False, False])
     return step
 
@@ -95,6 +96,16 @@ def test_record(name: str, step: StepFiles, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="shards-0: records of slices are not as a run writes them"):
         step.seal()
     assert not (tmp_path / step.folder / "sealed.json").exists()
+
+
+def test_sections_that_are_gone_are_not_sealed(step: StepFiles, tmp_path: Path) -> None:
+    """The line says how the slice is done again."""
+    (tmp_path / step.sections_name((1,), "00000001")).unlink()
+    with pytest.raises(SliceError, match=r"slice-00001-00000001\.sections is gone; remove \S+/slice-00001\.json"):
+        step.seal()
+    assert not (tmp_path / step.folder / "sealed.json").exists()
+    (tmp_path / step.record_name((1,))).unlink()
+    assert step.missing() == [1]
 
 
 def test_what_is_sealed_is_checked_again(step: StepFiles, tmp_path: Path) -> None:

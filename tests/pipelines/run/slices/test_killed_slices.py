@@ -1,4 +1,5 @@
-"""Every command of a run by slices, killed at a change of its folder and started again: the same bytes, nothing left.
+"""Every command of a run by slices, killed at a change of its folder, or without room for a file, and started again:
+the same bytes, nothing left.
 
 A chain kills each command once, at a point that its number chooses; `make test-all` runs enough chains for all points.
 """
@@ -9,7 +10,7 @@ import pytest
 
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import check_corpus, check_work, command, digests, folder_files
-from tests.sampling import scaled
+from tests.sampling import sampled, scaled
 
 OF = 2
 CHAINS = scaled(40, 2)
@@ -60,5 +61,45 @@ def test_killed_at_a_change(
     assert kills >= len(changes) - 1  # the last change of a command may be one less in another run
     files = folder_files(prefix)
     assert digests(files) == published
+    check_work(files)
+    assert not [name for name in files if name.startswith(("work/exchange/", "work/at_work/"))]
+
+
+FULL = [  # what fails for want of room, and how many commands of the chain that ends
+    ("link", r"clean/cut\.json", 1),
+    ("fill", "work/documents", 2),
+    ("link", r"clean/wave-.*\.json", 2),
+    ("make", "work/verdicts", 1),
+    ("fill", "work/exchange/shards-0/", 2),
+    ("link", r"exchange/shards-0/slice-.*\.json", 2),
+    ("link", r"sealed\.json", 2),
+    ("fill", "train/", 1),
+    ("link", r"^manifest\.json", 1),
+]
+
+
+@pytest.mark.parametrize(("what", "name", "times"), sampled("full disks of slices", FULL, 1))
+def test_a_full_disk(
+    what: str,
+    name: str,
+    times: int,
+    small: Path,
+    forks: ForkServer,
+    expected: tuple[dict[str, str], list[int]],
+    tmp_path: Path,
+) -> None:
+    prefix, refused = tmp_path / "out", 0
+    full = [("refuse", {"root": str(prefix), "what": what, "name": name, "code": "ENOSPC"})]
+    for words in chain():
+        done = forks.run(*command(small, prefix, *NEAR, *words), faults=full)
+        if done.code:
+            refused += 1
+            last = done.err.strip().splitlines()[-1]
+            assert (done.code, last.startswith("refinery: ")) == (1, True) and "No space left" in last, done.err
+            again = forks.run(*command(small, prefix, *NEAR, *words))
+            assert again.code == 0, f"{words}: {again.err}"
+    assert refused == times
+    files = folder_files(prefix)
+    assert digests(files) == expected[0]
     check_work(files)
     assert not [name for name in files if name.startswith(("work/exchange/", "work/at_work/"))]

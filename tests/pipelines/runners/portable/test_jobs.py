@@ -1,5 +1,6 @@
 """Jobs on a job service: found again by name, counted while they run, one line for every way in which they end."""
 
+import socket
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -8,13 +9,16 @@ from urllib.error import URLError
 import grpc
 import pytest
 from apache_beam.metrics.monitoring_infos import int64_user_counter
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_job_api_pb2 as api
-from apache_beam.runners.portability.portable_runner import PipelineResult
+from apache_beam.runners.portability.portable_runner import JobServiceHandle, PipelineResult
 from google.protobuf.struct_pb2 import Struct
 
 from refinery.pipelines.runners.dataflow.jobs import JobFailed
-from refinery.pipelines.runners.portable import attach, watch
-from refinery.pipelines.runners.portable.watch import JobCounts, launching, telling_of_missing_workers, wait
+from refinery.pipelines.runners.portable import attach, launch, watch
+from refinery.pipelines.runners.portable.addresses import Address
+from refinery.pipelines.runners.portable.launch import launching
+from refinery.pipelines.runners.portable.watch import JobCounts, telling_of_missing_workers, wait
 
 RUNNING, DONE, FAILED = api.JobState.RUNNING, api.JobState.DONE, api.JobState.FAILED
 
@@ -182,6 +186,16 @@ def test_a_service_that_goes_away_is_one_line() -> None:
         wait(PipelineResult(FakeService(), "one", iter([]), events()), "clean")
 
 
+def test_a_job_that_fails_because_its_pool_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine says that a call failed; who is gone is known here."""
+    pool = Address("--environment_config", "localhost:1", "the worker pool", "")
+    monkeypatch.setattr(launch, "no_answer", lambda address: "connection refused")
+    with pytest.raises(
+        JobFailed, match=r"clean: the worker pool at localhost:1 is gone \(connection refused\)\. Start it"
+    ):
+        wait(result_of(FakeService(), RUNNING, FAILED, message="_InactiveRpcError"), "clean", [pool])
+
+
 @pytest.mark.parametrize("error", [Gone(), grpc.FutureTimeoutError(), URLError("no such host")])
 def test_a_launch_that_fails_is_one_line(error: Exception) -> None:
     with pytest.raises(JobFailed) as caught, launching("clean"):
@@ -207,3 +221,37 @@ def test_options_of_an_engine_in_java_pass(monkeypatch: pytest.MonkeyPatch) -> N
     service.is_gone = True
     with pytest.raises(ValueError, match=r"unknown flag --objectReuse"):
         check_beam_flags(["--objectReuse"], (), described)
+
+
+def test_a_job_service_that_dies_during_a_launch_is_not_waited_for() -> None:
+    """Nobody listens there: the wait, which has no limit here, ends."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = f"localhost:{server.getsockname()[1]}"
+    with (
+        pytest.raises(
+            JobFailed, match=r"clean: the job service at \S+ is gone \(connection refused\)\. Start it again\."
+        ),
+        launching("clean"),
+    ):
+        launch.connected(endpoint, None)
+
+
+def test_a_job_is_followed_as_long_as_it_takes() -> None:
+    """Beam would give up after the time that a launch may take."""
+    limits = []
+
+    class Service(FakeService):
+        def GetStateStream(self, request: Any, timeout: float | None = None) -> Iterator[Any]:
+            limits.append(timeout)
+            return super().GetStateStream(request)
+
+        def GetMessageStream(self, request: Any, timeout: float | None = None) -> Iterator[Any]:
+            limits.append(timeout)
+            return super().GetMessageStream(request)
+
+        def Run(self, request: Any) -> Any:
+            return api.RunJobResponse(job_id=request.preparation_id)
+
+    launch.settle_launches()
+    JobServiceHandle(Service(), PipelineOptions(["--job_server_timeout=2"])).run("one")
+    assert limits == [None, None]

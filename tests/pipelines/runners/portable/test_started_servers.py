@@ -9,7 +9,8 @@ import time
 import pytest
 
 from refinery.pipelines.runners.dataflow.jobs import JobFailed
-from refinery.pipelines.runners.portable import watch
+from refinery.pipelines.runners.portable import launch
+from refinery.pipelines.runners.portable.addresses import Address
 
 # A command that starts a server, lets it end with itself, says its number and waits.
 COMMAND = """
@@ -49,9 +50,9 @@ def test_a_server_ends_with_its_command(how: str) -> None:
 
 
 def test_a_job_service_that_is_gone_is_said_before_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "no_answer", lambda address: "connection refused")
+    monkeypatch.setattr(launch, "no_answer", lambda address: "connection refused")
     with (
         pytest.raises(JobFailed, match=r"clean: the job service at localhost:1 is gone .connection refused.. Start it"),
-        watch.launching("clean", "localhost:1"),
+        launch.launching("clean", [Address("--job_endpoint", "localhost:1", "the job service", "")]),
     ):
         pytest.fail("no job is launched")

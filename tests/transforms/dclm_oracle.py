@@ -1,21 +1,13 @@
-"""What rules count as DCLM's code counts it: `heuristics.counting: dclm`. Dolma 3's program has the same rules in Rust.
-
-Li et al. 2024, section 4.1, after baselines/mappers/filters/content_filters.py of mlfoundations/dclm at c7ed275. All
-occurrences of what repeats count, not all but the first; shares of n-grams are of the characters of words, without
-spaces and punctuation. Plain Python, linear; docs/conformance.md measures what is left, and the cost.
-"""
+"""What `transforms.native.counting` counts with DCLM's units, a second time, in plain Python."""
 
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from functools import cache, partial
 from itertools import chain, groupby
 
-from refinery.transforms.filter.counting.counts import Counts
 from refinery.transforms.native import scripts
-from refinery.transforms.native.heuristics import Features
 
 BULLETS = ("●", "•", "*", "-")
 ELLIPSES = ("...", ". . .", "…")
@@ -24,7 +16,7 @@ _ASCII_SPACED = re.compile(r"[^ \n\r\t\v\f\0]+")
 KATAKANA = (range(0x30A1, 0x30FB), range(0x30FC, 0x3100), range(0x31F0, 0x3200), range(0xFF66, 0xFF9E))
 
 
-def gopher_counts(text: str, found: Features, stop_lists: Sequence[Sequence[str]]) -> Counts:
+def gopher_counts(text: str, stop_lists: Sequence[Sequence[str]]) -> dict[str, int]:
     """For Gopher's quality rules. `#` and the forms of the ellipsis share one limit, that of `#`; a stop word counts as
     often as it occurs, in any case; words are cut at white space, for `min_words` at that of ASCII alone, and there a
     word begins with a letter or a digit."""
@@ -32,21 +24,21 @@ def gopher_counts(text: str, found: Features, stop_lists: Sequence[Sequence[str]
     lines = _stripped(text, "\n")
     counted = sum(word[0].isalnum() for word in _ASCII_SPACED.findall(text))
     lower = Counter(map(str.lower, words))
-    return Counts(
-        found,
-        words=len(words),
-        alnum_words=counted,
-        # A fraction, since the mean is that of all words, and the rule divides by those that are counted.
-        alnum_word_chars=Fraction(sum(map(len, words)), len(words) or 1) * (counted or 1),
-        spaceless_letters=0,
-        hashes=sum(map(text.count, ("#", *ELLIPSES))),
-        ellipses=0,
-        lines=len(lines),
-        bullet_lines=sum(line.startswith(BULLETS) for line in lines),
-        ellipsis_lines=sum(line.endswith(ELLIPSES) for line in lines),
-        alphabetic_words=sum(any(map(str.isalpha, word)) for word in words),
-        stop_words=max((sum(lower[word] for word in words) for words in stop_lists), default=0),
-    )
+    return {
+        "words": len(words),
+        "word_chars": sum(map(len, words)),
+        "double_median_chars": 0,
+        "alnum_words": counted,
+        "letters": 0,
+        "spaceless_letters": 0,
+        "hashes": sum(map(text.count, ("#", *ELLIPSES))),
+        "ellipses": 0,
+        "lines": len(lines),
+        "bullet_lines": sum(line.startswith(BULLETS) for line in lines),
+        "ellipsis_lines": sum(line.endswith(ELLIPSES) for line in lines),
+        "alphabetic_words": sum(any(map(str.isalpha, word)) for word in words),
+        "stop_words": max((sum(lower[word] for word in words) for words in stop_lists), default=0),
+    }
 
 
 def repetition_shares(text: str) -> Mapping[str, Callable[[], float]]:

@@ -1,8 +1,4 @@
-"""What rules count as the taggers of dolma 1 count it: `heuristics.counting: dolma`.
-
-Soldaini et al. 2024, section 3.2, after `gopher_v1` and `c4_v2` of dolma 1.2.1: words are cut at white space, lines at
-"\\n", and all occurrences of what repeats count. docs/conformance.md measures what is left. Plain Python, linear.
-"""
+"""What `transforms.native.counting` counts with dolma's units, a second time, in plain Python."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -10,33 +6,31 @@ from functools import cache, partial
 from statistics import median
 from typing import Any
 
-from refinery.transforms.filter.counting.counts import Counts
-from refinery.transforms.native.heuristics import Features
-
 SYMBOLS = ("#", "…")
 BULLETS = ("*", "-")
 ENDS = (".", "?", "!", '"')
 
 
-def gopher_counts(text: str, found: Features, stop_lists: Sequence[Sequence[str]]) -> Counts:
+def gopher_counts(text: str, stop_lists: Sequence[Sequence[str]]) -> dict[str, float]:
     """For Gopher's quality rules. The length of words is their median; words with `#` or `…` count once and share one
     limit, that of `#`; a stop word counts as often as it occurs, as it is written."""
     words, lines = text.split(), text.split("\n")
     counts = Counter(words)
-    return Counts(
-        found,
-        words=len(words),
-        alnum_words=len(words),
-        alnum_word_chars=median(map(len, words)) * len(words) if words else 0,
-        spaceless_letters=0,
-        hashes=sum(any(symbol in word for symbol in SYMBOLS) for word in words),
-        ellipses=0,
-        lines=len(lines),
-        bullet_lines=sum(line.startswith(BULLETS) for line in lines),
-        ellipsis_lines=sum(line.endswith("…") for line in lines),
-        alphabetic_words=sum(any(map(str.isalpha, word)) for word in words),
-        stop_words=max((sum(counts[word] for word in words) for words in stop_lists), default=0),
-    )
+    return {
+        "words": len(words),
+        "word_chars": sum(map(len, words)),
+        "double_median_chars": 2 * median(map(len, words)) if words else 0,
+        "alnum_words": len(words),
+        "letters": 0,
+        "spaceless_letters": 0,
+        "hashes": sum(any(symbol in word for symbol in SYMBOLS) for word in words),
+        "ellipses": 0,
+        "lines": len(lines),
+        "bullet_lines": sum(line.startswith(BULLETS) for line in lines),
+        "ellipsis_lines": sum(line.endswith("…") for line in lines),
+        "alphabetic_words": sum(any(map(str.isalpha, word)) for word in words),
+        "stop_words": max((sum(counts[word] for word in words) for words in stop_lists), default=0),
+    }
 
 
 def repetition_shares(text: str) -> Mapping[str, Callable[[], float]]:
