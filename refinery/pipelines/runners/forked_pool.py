@@ -1,4 +1,4 @@
-"""The process of the workers as a fork of the launcher: what both import is imported once.
+"""The process of the workers as a fork of the launcher: what both need is imported once.
 
 Only a command may be forked: a process of ours in which nothing but the command has run, and no thread yet. In a
 notebook, a program that uses this package, or where there is no Linux, the process is a new interpreter

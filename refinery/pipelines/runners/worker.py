@@ -1,13 +1,13 @@
-"""The worker processes of the local runner: `python -m refinery.pipelines.runners.worker`, started by local_runner.py.
+"""The worker processes of the local runner, which local_runner.py starts.
 
-One process imports everything and then forks the workers, which share its memory: a worker more costs what it works on,
-not what it imports. The first line of standard input says how many ({"workers": number}). They stay for all jobs of a
-run, so models load once. Commands come as JSON lines on standard input ({"worker": number, "control": address,
-"id": worker id, "capabilities": […], "folders": [of the user's own stages], "scratch": "for temporary files"}) and are
-passed to that worker. Totals for the progress display, and the files that are being read, come back as JSON
-lines on the original standard output ({"worker": number, "said": …}), and so does a worker's end ({"worker": number,
-"code": exit code}). All processes exit when their standard input ends, so a killed launcher leaves no workers behind,
-and no temporary files.
+They are `python -m refinery.pipelines.runners.worker`, or `main` in a fork of the command (forked_pool.py). One process
+imports everything and then forks the workers, which share its memory: a worker more costs what it works on, not what it
+imports. The first line of standard input says how many ({"workers": number}). They stay for all jobs of a run, so
+models load once. Commands come as JSON lines on standard input ({"worker": number, "control": address, "id": worker id,
+"capabilities": […], "folders": [of the user's own stages], "scratch": "for temporary files"}) and are passed to that
+worker. Totals for the progress display, and the files that are being read, come back as JSON lines on the original
+standard output ({"worker": number, "said": …}), and so does a worker's end ({"worker": number, "code": exit code}). All
+processes exit when their standard input ends, so a killed launcher leaves no workers behind, and no temporary files.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import IO, Any
 
-import numpy.ma  # noqa: F401 - here and below: what numpy and Arrow would import late, in every process
-import pyarrow.dataset  # noqa: F401
+import numpy.ma  # noqa: F401 - numpy would import it late, in every process
+import pyarrow.dataset  # noqa: F401 - Arrow, too
 from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
