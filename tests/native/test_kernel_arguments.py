@@ -13,7 +13,6 @@ from refinery.loader.native import documents, masks, pages, permutation, rows, r
 from refinery.transforms.native import (
     bpe,
     clusters,
-    cues,
     heuristics,
     htmlblocks,
     jaccard,
@@ -128,13 +127,6 @@ def test_offsets_may_not_be_written_over() -> None:
 
 HUGE = 2**64
 WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
-    (cues.Cues, {"bucket": np.zeros(9, np.uint32)}, "bucket: 36 bytes given, 23 rows of 4 bytes are needed"),
-    (cues.Cues, {"sets": np.zeros((0, 4), np.uint64)}, "sets: a number out of bounds"),
-    (cues.Cues, {"bucket": np.arange(23, dtype=np.uint32)}, "bucket: a number out of bounds"),
-    (cues.Cues, {"cues": np.full((2, 13), 9, np.uint32)}, "cues: a number out of bounds"),
-    (cues.Cues, {"automata": np.array([0, 0, 9], np.uint32)}, "automata: a number out of bounds"),
-    (cues.Cues, {"first": np.full((2, 4), 2**63, np.uint64)}, "states: a number out of bounds"),
-    (cues.Cues, {"runs": np.array([[0, 0, 15]] * 2, np.uint32)}, "runs: a number out of bounds"),
     (bpe.Encoder, {"pattern": "gpt3"}, "pattern: gpt3 given"),
     (bpe.Encoder, {"byte_ids": u4(255)}, "byte_ids: 256 uint32"),
     (bpe.Encoder, {"byte_ids": bytes(1023)}, "byte_ids: "),
