@@ -12,6 +12,7 @@ processes exit when their standard input ends, so a killed launcher leaves no wo
 
 import contextlib
 import gc
+import importlib
 import json
 import logging
 import os
@@ -26,8 +27,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import IO, Any
 
-import numpy.ma  # noqa: F401 - numpy would import it late, in every process
-import pyarrow.dataset  # noqa: F401 - Arrow, too
 from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
@@ -40,6 +39,7 @@ from refinery.transforms.core.live import LIVE, live_totals
 
 REPORT_SECONDS = 0.1
 STATE_CACHE_BYTES = 100 << 20
+LATE = ("numpy.ma", "pyarrow.dataset")  # which numpy and Arrow would import in every worker, when they first need them
 
 
 def serve(control: str, worker_id: str, capabilities: list[str], ended: threading.Event) -> None:
@@ -169,6 +169,8 @@ def load() -> None:
     """What the first job needs, which is of one of the lanes; workers share what is loaded before they are forked."""
     for name in lane_names():
         find_lane(name)
+    for name in LATE:
+        importlib.import_module(name)
 
 
 def main() -> None:
