@@ -245,8 +245,11 @@ def test_a_footer_of_empty_row_groups_ends_with_the_first(items: int) -> None:
         items >> shift & 127 | (128 if items >> shift + 7 else 0) for shift in range(0, 28, 7) if items >> shift
     )
     footer = b"\x49\xfc" + count + bytes(items + 1)  # field 4: a list of structs
+    file = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(FormatError, match="a damaged footer"):
+        read_footer(io.BytesIO(file))  # what a process keeps from its first call is not counted
     with at_most(4 * len(footer) + 10_000), pytest.raises(FormatError, match="a damaged footer"):
-        read_footer(io.BytesIO(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"))
+        read_footer(io.BytesIO(file))
 
 
 def test_headers_of_pages_are_read_as_arrow_writes_them(tmp_path: Path) -> None:
