@@ -31,7 +31,8 @@ def forge(path: Path, column: str, value: Any) -> None:
     values = [value, *table[column].to_pylist()[1:]] if isinstance(value, str) else [value] * len(table)
     path.unlink()
     field = table.schema.field(place) if isinstance(value, str) else column
-    pq.write_table(table.set_column(place, field, pa.array(values)), path, compression="zstd")
+    forged = table.set_column(place, field, pa.array(values))  # a large text is not copied more often than needed
+    pq.write_table(forged, path, compression="zstd", use_dictionary=False, write_statistics=False)
 
 
 @pytest.mark.parametrize(
