@@ -114,7 +114,7 @@ def test_charts_take_the_colours_of_the_scheme(open_page: Any) -> None:
 def test_the_keyboard_finds_documents(open_page: Any) -> None:
     page = open_page(whole())
     page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.id") == "filter"
+    page.wait_for_function("document.activeElement.id === 'filter'")  # its panel is shown first
     page.keyboard.type("apple tree")
     assert page.inner_text("#matches") == "1 of 3"
     assert [e.is_visible() for e in page.query_selector_all(".sample")] == [False, False, True]
