@@ -244,10 +244,10 @@ class Refinement:
             )
         if phase is None:
             phase = finish_phase(self.work, name, self.fingerprints[name], run())
-            if self.cut is not None:
-                remove_exchanges(self.work_store, name)
         else:
             self.say(f"{name}: complete already")
+        if self.cut is not None:
+            remove_exchanges(self.work_store, name)  # also what a command left that was killed while it did that
         self.jobs.check_budget(phase.report)
         return phase
 
