@@ -15,6 +15,7 @@
  * checked at entry; a str's characters never change, so long texts are read without the GIL. */
 
 #include "counting_repeats.h"
+#include "counts_object.h"
 
 #define KEEP_BYTES ((size_t)8 << 20) /* a larger workspace is freed after its document */
 #define MAX_CHARS ((size_t)1 << 31)
@@ -128,17 +129,10 @@ static PyObject *quality(PyObject *Py_UNUSED(module), PyObject *args)
         LET_OTHERS_RUN(status = run_quality(data, kind, n, (int)units, s, &k));
         if (status < 0)
             PyErr_NoMemory();
-        else if (meet_odd_words(text, s) == 0)
-            found = PyStructSequence_New(QualityType);
-    }
-    if (found)
-        k.stop_words = most_stop_words(lists, &s->stop);
-    for (size_t i = 0; found && i < N_QUALITY; i++) {
-        PyObject *count = PyLong_FromUnsignedLongLong(((const uint64_t *)&k)[i]);
-        if (count)
-            PyStructSequence_SET_ITEM(found, (Py_ssize_t)i, count);
-        else
-            Py_CLEAR(found);
+        else if (meet_odd_words(text, s) == 0) {
+            k.stop_words = most_stop_words(lists, &s->stop);
+            found = as_counts(QualityType, &k, sizeof k);
+        }
     }
     give_back(w);
     return found;

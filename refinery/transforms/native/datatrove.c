@@ -12,6 +12,7 @@
  * Safety: arguments are checked at entry; a str's characters never change, so long texts are read without the GIL. */
 
 #include "counting_spans.h"
+#include "counts_object.h"
 
 #define KEEP_BYTES ((size_t)8 << 20) /* a larger table is freed after its document */
 #define MAX_CHARS ((size_t)1 << 31)
@@ -198,19 +199,6 @@ static int check_text(PyObject *text, size_t *n)
         if (thread) \
             PyEval_RestoreThread(thread); \
     } while (0)
-
-static PyObject *as_counts(PyTypeObject *type, const void *counts, size_t size)
-{
-    PyObject *found = PyStructSequence_New(type);
-    for (size_t i = 0; found && i < size / sizeof(uint64_t); i++) {
-        PyObject *count = PyLong_FromUnsignedLongLong(((const uint64_t *)counts)[i]);
-        if (count)
-            PyStructSequence_SET_ITEM(found, (Py_ssize_t)i, count);
-        else
-            Py_CLEAR(found);
-    }
-    return found;
-}
 
 static Spans *take_spans(void)
 {

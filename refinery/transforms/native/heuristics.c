@@ -16,6 +16,7 @@
    per distinct n-gram of one n. Safety: arguments are checked at entry; a str's characters never change, so long texts
    are read without the GIL. */
 
+#include "counts_object.h"
 #include "heuristics_scan.h"
 
 #define KEEP_BYTES ((size_t)8 << 20) /* a larger arena is freed after its document */
@@ -171,17 +172,9 @@ static PyObject *measure(PyObject *Py_UNUSED(module), PyObject *args)
     }
     if (status < 0) {
         PyErr_NoMemory();
-    } else if ((kept = kept_text(text, n, &s, a)) && (features = PyStructSequence_New(Features))) {
+    } else if ((kept = kept_text(text, n, &s, a))) {
         k.stop_words = stop_words(lists, a);
-        for (size_t i = 0; i < N_COUNTS; i++) {
-            PyObject *count = PyLong_FromUnsignedLongLong(((const uint64_t *)&k)[i]);
-            if (!count) {
-                Py_CLEAR(features);
-                break;
-            }
-            PyStructSequence_SET_ITEM(features, (Py_ssize_t)i, count);
-        }
-        if (features) {
+        if ((features = as_counts(Features, &k, sizeof k))) {
             PyStructSequence_SET_ITEM(features, (Py_ssize_t)N_COUNTS, kept);
             kept = NULL;
         }
