@@ -95,11 +95,17 @@ def judged(stage: Stage[Any], inputs: Iterable[Any], *variants: Any) -> Iterator
     for params in variants:
         resource = (stage.prepare(params),) if stage.prepare else ()
         for doc in docs:
-            try:
-                answer = stage.judge(doc, *resource, params=params)
-            except Exception as error:  # noqa: BLE001 - a dead letter is an answer, too
-                answer = ["dead", type(error).__name__]
-            yield from answer if stage.splits and not isinstance(answer, Drop) else (answer,)
+            yield from answers_to(stage, doc, resource, params)
+
+
+def answers_to(stage: Stage[Any], doc: Any, resource: tuple[Any, ...], params: Any) -> list[Output]:
+    """What it makes of one document: several of one that it splits."""
+    assert stage.judge is not None
+    try:
+        answer = stage.judge(doc, *resource, params=params)
+        return list(answer) if stage.splits and not isinstance(answer, Drop) else [answer]
+    except Exception as error:  # noqa: BLE001 - a dead letter is an answer, too
+        return [["dead", type(error).__name__]]
 
 
 def read_outputs(folder: Path) -> Iterator[Output]:

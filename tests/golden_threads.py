@@ -8,9 +8,9 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
-from refinery.transforms.core.document import Drop
 from refinery.transforms.core.stage import Stage
 from tests import golden
 
@@ -19,18 +19,10 @@ THREADS = 8
 
 def judged_by_threads(stage: Stage[Any], inputs: Iterable[Any], *variants: Any) -> Iterator[golden.Output]:
     """As `golden.judged`, which takes one document after the other."""
-    assert stage.judge is not None and stage.params is not None
     docs = list(inputs)
     for params in variants:
         resource = (stage.prepare(params),) if stage.prepare else ()
-
-        def judge(doc: Any, params: Any = params, resource: tuple[Any, ...] = resource) -> list[golden.Output]:
-            try:
-                answer = stage.judge(doc, *resource, params=params)  # type: ignore[misc]  # asserted above
-                return list(answer) if stage.splits and not isinstance(answer, Drop) else [answer]
-            except Exception as error:  # noqa: BLE001 - a dead letter is an answer, too
-                return [["dead", type(error).__name__]]
-
+        judge = partial(golden.answers_to, stage, resource=resource, params=params)
         with ThreadPoolExecutor(THREADS) as pool:
             for answers in pool.map(judge, docs):
                 yield from answers
