@@ -125,10 +125,14 @@ def zstd_head(source: Source, start: int, size: int, dictionary: bytes = b"") ->
 
 
 class Lz4Member:
-    """An LZ4 frame. FastWARC's reader would run on into the next frame, so it is given one block after the other."""
+    """An LZ4 frame. FastWARC's reader would run on into the next frame, so it is given one block after the other.
+
+    A block of length 0 ends a frame, so one whose blocks were never written to the disk, and are zeros there, reads as
+    empty. A frame without content that zeros follow is broken.
+    """
 
     def __init__(self, source: Source, start: int) -> None:
-        self.start, self.end = start, -1
+        self.source, self.start, self.end, self.is_empty = source, start, -1, True
         self.frame = _Lz4Frame(source, start)
         self.reader = Lz4Reader(cast(BinaryIO, self.frame))
 
@@ -142,8 +146,9 @@ class Lz4Member:
         except OSError as error:
             raise Broken(self._problem()) from error
         if data:
+            self.is_empty = False
             return data
-        if not self.frame.is_complete:
+        if not self.frame.is_complete or (self.is_empty and self.source.head(self.frame.at, 4) == bytes(4)):
             raise Broken(self._problem())
         self.end = self.frame.at
         return b""

@@ -367,10 +367,17 @@ def test_of_a_cut_record_that_is_no_page_nothing_is_kept(path: Path, record: byt
     assert summary(read(path, page(0) + record[:-100], keep_truncated=True)) == ["html", "!Truncated"]
 
 
-def test_of_a_cut_lz4_frame_nothing_is_kept(path: Path) -> None:
-    """Its library gives out no part of one."""
+def test_of_a_cut_lz4_frame_nothing_is_kept(path: Path) -> None:  # its library gives out no part of one
     data = COMPRESSORS[".lz4"](page(0)) + COMPRESSORS[".lz4"](page(1, HTML * 9000))[:-50]
     assert summary(read(path, data, keep_truncated=True)) == ["html", "!Truncated"]
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".lz4"])
+def test_a_record_whose_end_is_zeros_is_damage(path: Path, ending: str) -> None:
+    whole = COMPRESSORS[ending](page(1))
+    for size in range(1, len(whole.rstrip(b"\0"))):
+        found = summary(read(path, COMPRESSORS[ending](page(0)) + whole[:size] + bytes(len(whole) - size)))
+        assert [one[0] for one in found] in (["h", "!"], ["h", "h", "!"]), size  # three: all but its checksum was there
 
 
 def test_a_length_that_lies_is_no_cut_file_while_records_follow(path: Path) -> None:

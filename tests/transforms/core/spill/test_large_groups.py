@@ -47,7 +47,9 @@ def members() -> np.ndarray:
     rng = np.random.default_rng(5)
     rows = np.zeros(MEMBERS_MADE, member_dtype(PERMUTATIONS))
     originals = rng.integers(0, 2**32, (20, PERMUTATIONS), np.uint32)
-    rows["signature"] = originals[np.minimum(rng.geometric(0.5, MEMBERS_MADE) - 1, 19)]
+    original = np.minimum(rng.geometric(0.5, MEMBERS_MADE) - 1, 19)
+    original[-40:] = rng.integers(1, 20, 40)  # the published ones: none of the first, so its many copies stay together
+    rows["signature"] = originals[original]
     fresh = rng.random((MEMBERS_MADE, PERMUTATIONS), np.float32) < rng.choice([0.05, 0.2, 1.0], (MEMBERS_MADE, 1))
     rows["signature"][fresh] = rng.integers(0, 2**32, np.count_nonzero(fresh), np.uint32)
     rows["component"] = 2
