@@ -68,7 +68,8 @@ class ShardEntry:
 
     @property
     def files(self) -> tuple[FileEntry, ...]:
-        return self.written if self.provenance_file is None else (*self.written, self.provenance_file)
+        more = () if self.provenance_file in (None, *self.written) else (self.provenance_file,)
+        return (*self.written, *more)
 
     @property
     def name(self) -> str:

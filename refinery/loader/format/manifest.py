@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import google_crc32c
+import pyarrow as pa
 
 from refinery.loader.errors import FormatError, NoTokens
 from refinery.loader.format.entries import (
@@ -104,6 +105,16 @@ class Manifest:
     def has_tokens(self) -> bool:
         """Whether its shards hold tokens; else texts."""
         return self.written.has_tokens
+
+    @property
+    def row_schema(self) -> pa.Schema:
+        """The columns of its documents, which are those of its provenance but for their texts."""
+        return provenance_schema(self.columns, self.has_tokens)
+
+    @property
+    def provenance_schema(self) -> pa.Schema:
+        """The columns of its provenance files, with `text` where the texts are in them."""
+        return provenance_schema(self.columns, self.has_tokens, self.written.has_text_column)
 
     @property
     def tokens(self) -> TokenFacts:

@@ -1,8 +1,8 @@
 """Provenance files: where each document of a shard comes from. docs/format.md describes the columns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from refinery.loader.format.document_fields import PROVENANCE, columns_of, names_of
 
 ROW_GROUP = 65_536
+GROUP_BYTES = 64 << 20  # of texts in UTF-8, where the file has them
 BATCH_ROWS = 1024  # rows that are Python objects at once
 ADOPTED = "adopted"  # the lane of files that another tool wrote: `refinery adopt`. They have no provenance
 PARQUET: dict[str, Any] = {
@@ -34,6 +35,7 @@ class Column:
 COLUMN_TYPES = {"string": pa.string(), "float": pa.float32(), "integer": pa.int64()}
 
 
+TEXT_COLUMN = pa.field("text", pa.string(), nullable=False)  # of files that hold the documents, too
 TOKENS = ("token_offset", "token_count")  # columns that corpora of texts have not
 
 
@@ -42,35 +44,58 @@ def stage_columns(columns: Sequence[Column]) -> list[pa.Field]:
     return [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
 
 
-def provenance_schema(columns: Sequence[Column], has_tokens: bool = True) -> pa.Schema:
-    """Schema of the provenance files of a corpus: row i describes document i of the shard of the same name."""
+def provenance_schema(columns: Sequence[Column], has_tokens: bool = True, has_text: bool = False) -> pa.Schema:
+    """Schema of the provenance files of a corpus: row i describes document i of the shard of the same name. has_text:
+    with the documents' texts, which come first."""
     own = columns_of(PROVENANCE)
     behind = 1 + names_of(PROVENANCE).index("origin")
-    schema = pa.schema([*own[:behind], *stage_columns(columns), *own[behind:]])
-    return schema if has_tokens else pa.schema([field for field in schema if field.name not in TOKENS])
+    fields = [TEXT_COLUMN, *own[:behind], *stage_columns(columns), *own[behind:]]
+    left_out = (*(() if has_tokens else TOKENS), *(() if has_text else (TEXT_COLUMN.name,)))
+    return pa.schema([field for field in fields if field.name not in left_out])
 
 
 def write_provenance(
     path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], has_tokens: bool = True
 ) -> None:
-    """Write rows (exactly the fields of `provenance_schema`) as Parquet; the same rows give the same bytes.
+    """Write rows (exactly the fields of `provenance_schema`) as Parquet, as `write_rows` does."""
+    write_rows(path, rows, provenance_schema(columns, has_tokens))
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> None:
+    """Write rows of a `provenance_schema` as Parquet; the same rows give the same bytes.
 
     Raises ValueError for a row with other fields; pyarrow.ArrowException, TypeError or OverflowError for a value that
-    does not fit its column, including null. Memory: one row group of 65,536 rows, as columns.
+    does not fit its column, including null. Memory: one row group as columns, of 65,536 rows or, with texts, the first
+    that reach GROUP_BYTES of these.
     """
-    schema = provenance_schema(columns, has_tokens)
-    names = set(schema.names)
-    repeated = ["source", *(column.name for column in columns if column.type == "string")]
+    own, names = set(names_of(PROVENANCE)), set(schema.names)
+    repeated = [
+        field.name
+        for field in schema
+        if field.name == "source" or (field.name not in own | {TEXT_COLUMN.name} and field.type == pa.string())
+    ]
     with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=repeated) as writer:
-        remaining = iter(rows)
-        while True:
-            group = islice(remaining, ROW_GROUP)
+        for group in _groups(rows):
             tables = []
             while batch := list(islice(group, BATCH_ROWS)):
                 for row in batch:
                     if row.keys() != names:
                         raise ValueError(f"provenance: fields {sorted(row)} given, exactly {sorted(names)} are allowed")
                 tables.append(pa.Table.from_pylist(batch, schema=schema))
-            if not tables:
-                break
             writer.write_table(pa.concat_tables(tables).combine_chunks(), row_group_size=ROW_GROUP)
+
+
+def _groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[Iterator[Mapping[str, Any]]]:
+    """The rows of each row group, to be consumed before the next one is asked for."""
+    remaining = iter(rows)
+
+    def group(first: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        size = 0
+        for row in chain([first], islice(remaining, ROW_GROUP - 1)):
+            yield row
+            size += len(row.get(TEXT_COLUMN.name, b""))
+            if size >= GROUP_BYTES:
+                return
+
+    while (first := next(remaining, None)) is not None:
+        yield group(first)

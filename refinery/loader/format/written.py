@@ -2,7 +2,7 @@
 
 A corpus of tokens has Megatron's indexed data sets, which this package reads; it states `dtype`, `dtype_code` and
 `tokenizer`, and counts tokens. A corpus of texts states `shard_files`, kind and ending of each, and has
-none of these. docs/format.md is the specification.
+none of these; where the only kind is `provenance`, the texts are a column of it. docs/format.md is the specification.
 """
 
 import re
@@ -20,7 +20,8 @@ STATED = "shard_files"  # the section of a writer of texts
 SECTIONS = ("writer", "dtype", "dtype_code", "tokenizer", STATED)  # of manifest.json, that a writer states
 PROVENANCE = ("provenance", ".provenance.parquet")
 MEGATRON_FILES = (("bin", ".bin"), ("idx", ".idx"))
-RESERVED = ("bin", "idx", "provenance", "packed")  # kinds that no writer of texts may have
+RESERVED = ("bin", "idx", "provenance", "packed")  # kinds that no writer of texts may have beside others
+WITH_TEXT = ("provenance", ".parquet")  # of a writer whose one file holds the texts as a column of the provenance
 KIND = re.compile(r"[a-z][a-z0-9_]{0,31}")
 ENDING = re.compile(r"(\.[a-z0-9_+-]+)+")
 MOST_KINDS = 8
@@ -49,7 +50,7 @@ class TokenFacts:
 @dataclass(frozen=True)
 class WrittenFiles:
     """The files of each shard. endings: (kind, ending) in the order of listings; the first one holds the documents, the
-    last one is their provenance, which an adopted corpus alone has not."""
+    last one is their provenance, which an adopted corpus alone has not. One file may be both."""
 
     writer: str
     endings: tuple[tuple[str, str], ...]
@@ -68,6 +69,16 @@ class WrittenFiles:
     def has_provenance(self) -> bool:
         return self.kinds[-1] == "provenance"
 
+    @property
+    def has_text_column(self) -> bool:
+        """Whether the texts are a column of the provenance, which is the only file of a shard then."""
+        return self.kinds == (WITH_TEXT[0],)
+
+    @property
+    def own(self) -> tuple[tuple[str, str], ...]:
+        """Those that the writer writes, of a corpus that was not adopted."""
+        return self.endings if self.has_text_column else self.endings[:-1]
+
     def place(self, kind: str, what: str) -> int:
         """Which of a shard's files is of that kind. Raises NoTokens, naming `what`, for one of tokens among texts."""
         if kind not in self.kinds and not self.has_tokens:
@@ -83,7 +94,8 @@ def parse_written(top: Fields, lane: str) -> tuple[WrittenFiles, TokenFacts | No
     """The files that a manifest's writer states, and what it states of tokens; None for texts. Raises FormatError."""
     writer = top.text("writer")
     if STATED in top.value:
-        return WrittenFiles(writer, (*_stated(top), PROVENANCE)), None
+        stated = _stated(top)
+        return WrittenFiles(writer, stated if stated == (WITH_TEXT,) else (*stated, PROVENANCE)), None
     if writer != WRITER:
         raise FormatError(
             f"{top.where}: writer is {writer!r:.80}, this reader supports {WRITER!r}, and any with {STATED!r}"
@@ -100,6 +112,8 @@ def _stated(top: Fields) -> tuple[tuple[str, str], ...]:
 
 def files_fault(endings: Sequence[tuple[str, str]]) -> str:
     """Why shards of text may not have files of these kinds and endings, "" if they may."""
+    if tuple(endings) == (WITH_TEXT,):
+        return ""
     kinds = [kind for kind, _ in endings]
     if not 1 <= len(kinds) <= MOST_KINDS or len({*kinds}) < len(kinds):
         return f"kinds {kinds!r:.200} given, 1 to {MOST_KINDS} different ones are allowed"

@@ -21,7 +21,7 @@ from refinery.loader.format.indexed import Index, IndexedReader
 from refinery.loader.format.manifest import RUN, FileEntry, Manifest, ShardEntry, load_manifest, unseal
 from refinery.loader.format.parquet.batches import BATCH_ROWS, stored_table
 from refinery.loader.format.parquet.guarded import GuardedFile, guarded_parquet
-from refinery.loader.format.provenance import ADOPTED, provenance_schema
+from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.loader.format.shard_files import describe_size, differences, load_index, read_file
@@ -155,8 +155,8 @@ class Corpus:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of its provenance files."""
-        return provenance_schema(self.manifest.columns, self.manifest.has_tokens)
+        """The columns of its documents beside their texts."""
+        return self.manifest.row_schema
 
     def provenance(self, entry: ShardEntry, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The provenance rows of a shard: row i describes document i. Batches have up to BATCH_ROWS rows.
@@ -167,7 +167,8 @@ class Corpus:
         if entry.provenance_file is None:
             raise FormatError(f"{self.root} was adopted from files without provenance, so it cannot be traced")
         rows = 0
-        with self.parquet(entry.provenance.path, self.schema) as file:
+        columns = self.schema.names if columns is None else columns
+        with self.parquet(entry.provenance.path, self.manifest.provenance_schema) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=columns):
                 rows += batch.num_rows
                 yield batch

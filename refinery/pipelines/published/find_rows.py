@@ -123,7 +123,7 @@ def find_kept(
     corpus: Corpus, wanted: Wanted, narrow: Narrow = everywhere, say: Say = silent
 ) -> Iterator[tuple[ShardEntry, int, Row]]:
     """(shard, document, provenance row) of every match. An id is searched only in the shards that may hold it."""
-    columns = [name for name in corpus.schema.names if name != "meta"]
+    columns, schema = [name for name in corpus.schema.names if name != "meta"], corpus.manifest.provenance_schema
     if not wanted:
         return
     listed = as_shards(corpus.manifest.shards)
@@ -132,7 +132,7 @@ def find_kept(
     tasks = [(shard, chosen[shard.provenance.path]) for shard in listed.having("provenance", chosen)]
 
     def look(task: tuple[ShardEntry, Wanted]) -> list[tuple[int, Row]]:
-        return list(find_rows(corpus.store, task[0].provenance.path, task[1], columns, corpus.schema))
+        return list(find_rows(corpus.store, task[0].provenance.path, task[1], columns, schema))
 
     for (shard, _), rows in zip(tasks, scan(look, tasks, "shards", say), strict=True):
         yield from ((shard, number, row) for number, row in rows)

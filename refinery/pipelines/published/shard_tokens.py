@@ -34,7 +34,7 @@ def find_token(corpus: Corpus, shard: ShardEntry, offset: int) -> tuple[int, Row
         )
     columns = [name for name in corpus.schema.names if name != "meta"]
     path = shard.provenance.path
-    with corpus.parquet(path, corpus.schema) as file:
+    with corpus.parquet(path, corpus.manifest.provenance_schema) as file:
         for first, group in _groups(file, offset):
             offsets = file.read_row_group(group, columns=["token_offset"], use_threads=False)["token_offset"].to_numpy()
             row = int(np.searchsorted(offsets, offset, "right")) - 1  # the last: those before it may have no tokens
@@ -65,7 +65,7 @@ def read_row(corpus: Corpus, shard: ShardEntry, number: int, columns: Sequence[s
     Cost: its row group."""
     columns = columns or [name for name in corpus.schema.names if name != "meta"]
     path = shard.provenance.path
-    with corpus.parquet(path, corpus.schema) as file:
+    with corpus.parquet(path, corpus.manifest.provenance_schema) as file:
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if number < rows:

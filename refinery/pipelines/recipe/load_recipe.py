@@ -33,7 +33,10 @@ from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.reader import Reader
 from refinery.transforms.read.registry import is_own, readers
 from refinery.transforms.read.sources import READ
+from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.targets import TARGET
+from refinery.transforms.write.text_stage import TEXT
+from refinery.transforms.write.text_writers import TEXT_WRITERS
 
 PLACES = ("path_lists", "config", "split", "max_files", "enabled")  # with `paths`: what a source reads
 
@@ -89,6 +92,7 @@ def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
         lane, own = choose_lane(name if isinstance(name, str) else given(name), folder)
     except ValueError as error:
         raise RecipeError(str(error)) from None
+    lane = with_writer(lane, data)
     lane, data, code = _place_stages(lane, data, folder)
     lane, data, readers_code = _place_readers(lane, data, folder)
     code = merge_code((own, code, readers_code))
@@ -137,6 +141,21 @@ def has_target(sources: Any) -> bool:
 def with_target(lane: Lane) -> Lane:
     """The lane with the stage that holds sources to their targets, behind all others."""
     return replace(lane, shards=(*lane.shards, TARGET))
+
+
+def with_writer(lane: Lane, data: Mapping[str, Any]) -> Lane:
+    """The lane with the writer that a recipe names, where that is one of texts: it hands these to it in place of
+    encoding. Raises RecipeError for one that is not known, and for a tokenizer beside it."""
+    name = data.get("writer", "")
+    writer = TEXT_WRITERS.get(name) if isinstance(name, str) else None
+    if writer is None or writer == lane.writer:
+        return lane
+    if data.get("tokenizer") not in (None, False):
+        raise RecipeError(
+            f"tokenizer: given beside `writer: {name}`, which writes texts: leave it out (`--set tokenizer=null`); "
+            "`refinery tokenize` takes it later"
+        )
+    return replace(lane, shards=tuple(TEXT if stage is ENCODE else stage for stage in lane.shards), writer=writer)
 
 
 def all_lanes() -> list[Lane]:

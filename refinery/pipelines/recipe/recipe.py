@@ -38,6 +38,7 @@ from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.packing.write_packed import PackedParams
 from refinery.transforms.write.shuffle import ShardParams
 from refinery.transforms.write.targets import TARGET
+from refinery.transforms.write.text_writers import TEXT_WRITERS
 
 DEFAULT_LANE = "web"
 
@@ -102,7 +103,7 @@ class UsedStage(Params):
 class Recipe(Params):
     """One corpus. An optional section set to null (or off) leaves its stage out."""
 
-    LATER: ClassVar[tuple[str, ...]] = ("columns",)
+    LATER: ClassVar[tuple[str, ...]] = ("columns", "writer")
     LANE: ClassVar[Lane]
     CODE: ClassVar[UserCode] = NO_CODE
 
@@ -112,6 +113,9 @@ class Recipe(Params):
     """which stages there are, and in which order: a lane's name, or `module:NAME` of one of your own"""
     sources: Annotated[tuple[SourceParams, ...], Field(min_length=1)]
     """what is read: at least one source, each with a name of its own"""
+    writer: str = ""
+    """what the shards hold: empty for the lane's own, which are tokens; `text` for texts as Parquet, `text-jsonl` and
+    `text-jsonl-gzip` for texts as JSON Lines, compressed by Zstandard or gzip. Texts need no `tokenizer`"""
     stages: tuple[UsedStage, ...] = ()
     """stages of your own; further keys of an element are the parameters of its stage"""
     tokenizer: TokenizerParams
@@ -183,6 +187,12 @@ class Recipe(Params):
         for name, off in absent_sections(lane).items():
             if getattr(self, name) != off:
                 raise ValueError(f"{name}: on given, the lane {lane.name} has no such stage, off is allowed")
+        if self.writer not in ("", lane.writer.name):
+            known = ["", *TEXT_WRITERS]
+            raise ValueError(
+                f"writer: {self.writer!r:.80} given, {', '.join(known[1:])} is allowed, or nothing for the lane's own"
+                f"{meant(self.writer, known)}"
+            )
         own = self._check_notes()
         compared = [stage for stage in lane.stages if isinstance(stage, ComparingStage)]
         check_together([stage for stage in compared if getattr(self, stage.key) is not None])
@@ -252,7 +262,8 @@ class Recipe(Params):
     def _check_notes(self) -> set[str]:
         """The names of all notes that sources may not give, once they are known to go together."""
         own = {note.name for note in self.LANE.notes}
-        taken = own | {*provenance_schema(()).names, *(note.name for note in self.LANE.fields)}
+        published = provenance_schema((), has_text=bool(self.writer)).names
+        taken = own | {*published, *(note.name for note in self.LANE.fields)}
         for stage, note in self._asked_notes():
             if note.name in taken:
                 raise ValueError(f"{stage.key}: the name {note.name!r} given, which a column or another note has")

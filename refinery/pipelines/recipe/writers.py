@@ -13,6 +13,7 @@ from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.pipelines.recipe.user_stages import load_declaration, offered
 from refinery.transforms.core.stage import Writer
+from refinery.transforms.write.text_writers import TEXT_WRITERS
 
 GROUP = "refinery.writers"  # of entry points
 
@@ -21,8 +22,8 @@ _named: dict[str, Writer] = {}  # of recipes that were named in this process
 
 @cache
 def own_writers() -> dict[str, Writer]:
-    """Those of our lanes, by name."""
-    return {writer.name: writer for writer in (find_lane(name).writer for name in lane_names())}
+    """Those of our lanes, and those of texts that a recipe may name, by name."""
+    return TEXT_WRITERS | {writer.name: writer for writer in (find_lane(name).writer for name in lane_names())}
 
 
 def know_writer(writer: Writer) -> None:
@@ -51,7 +52,7 @@ def find_writer(manifest: Manifest, given: Writer | None = None) -> Writer:
             f"manifest.json of {manifest.name!r:.100}: its writer is {name!r:.80}, which is not known here; name the "
             "recipe's file with --recipe, or install the package that offers it"
         )
-    if not manifest.has_tokens and (stated := manifest.written.endings[:-1]) != tuple(writer.files.items()):
+    if not manifest.has_tokens and (stated := manifest.written.own) != tuple(writer.files.items()):
         raise FormatError(
             f"manifest.json of {manifest.name!r:.100}: files {stated!r:.200} found, "
             f"{tuple(writer.files.items())!r:.200} expected of the writer {name!r}"

@@ -15,14 +15,15 @@ columns, `refinery stages`, the pages and the JSON schema. A declaration is also
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Generic, TypeVar
 
-from refinery.loader.format.written import STATED, files_fault
+from refinery.loader.format.provenance import Column
+from refinery.loader.format.written import PROVENANCE, STATED, WITH_TEXT, files_fault
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.prepared import HeldFiles
@@ -250,11 +251,12 @@ class Sink:
 class ShardContent:
     """What a writer is given of a shard. rows, contents: functions that return an iterator over its documents in the
     order of the shard, called as often as needed. They give the rows of their provenance, and the text of each in
-    UTF-8, or its tokens as bytes of `dtype`, "uint16" or "int32"."""
+    UTF-8, or its tokens as bytes of `dtype`, "uint16" or "int32". columns: those of the provenance that stages fill."""
 
     rows: Callable[[], Iterator[dict[str, Any]]]
     contents: Callable[[], Iterator[bytes]]
     dtype: str = ""
+    columns: Sequence[Column] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +266,7 @@ class Writer(Sink):
 
     name: of lower-case letters, digits and hyphens; manifest.json has it. files: of each shard, kind -> ending of its
     name; the first kind holds the documents. Beside them every shard has its provenance, whose row i describes
-    document i.
+    document i; or the only file is `provenance` itself, with the texts as its column `text`.
     write: called as write(paths, shard) with a new local path for each kind and a ShardContent. The same documents give
     the same bytes: no time, no user, no order of its own. Memory: not the whole shard.
     read: called as read(files) with an open binary file for each kind; yields what `contents` gave of each document, in
@@ -303,7 +305,18 @@ class Writer(Sink):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The files of a shard, in the order of listings."""
-        return (*self.files, "provenance")
+        return tuple(kind for kind, _ in self.endings)
+
+    @property
+    def endings(self) -> tuple[tuple[str, str], ...]:
+        """Their endings by kind, in that order."""
+        own = tuple(self.files.items())
+        return own if self.has_text_column else (*own, PROVENANCE)
+
+    @property
+    def has_text_column(self) -> bool:
+        """Whether it writes the provenance itself, with the texts as a column."""
+        return WITH_TEXT[0] in self.files
 
     def stated(self, tokenizer: Any = None, path: str = "") -> Mapping[str, Any]:
         """The fields of manifest.json that describe its files. tokenizer, path: of a writer of tokens."""

@@ -1,5 +1,6 @@
 """Write one shard: its writer's files and .provenance.parquet, sorted by the global order, published exclusively."""
 
+from collections import deque
 from collections.abc import Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, field, replace
@@ -16,7 +17,6 @@ from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.listing import BLOCKED
 from refinery.loader.format.manifest import Column, shard_name, write_provenance
 from refinery.loader.format.packed import PackedFormat
-from refinery.loader.format.written import PROVENANCE
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
@@ -139,15 +139,18 @@ def _publish_shard(
     name = shard_name(*astuple(place))
     lengths = (documents.sizes("tokens") // np.dtype(dtype).itemsize).tolist() if writer.counts_tokens else None
     rows = partial(provenance_rows, table, lengths, columns, counted)
-    endings = dict([*writer.files.items(), PROVENANCE])
+    endings = dict(writer.endings)
+    content = ShardContent(rows, partial(documents.values, "tokens"), dtype, columns)
     files: dict[str, dict[str, Any]] = {}
     with scratch_folder(name) as scratch:
         local = {kind: scratch / f"shard{ending}" for kind, ending in endings.items()}
-        writer.write(
-            {kind: local[kind] for kind in writer.files},
-            ShardContent(rows, partial(documents.values, "tokens"), dtype),
-        )
-        write_provenance(local["provenance"], rows(tally), columns, writer.counts_tokens)
+        if writer.has_text_column:
+            measured = rows(tally)
+            writer.write(local, replace(content, rows=partial(next, iter([measured]), rows())))
+            deque(measured, 0)  # what the writer left
+        else:
+            writer.write({kind: local[kind] for kind in writer.files}, content)
+            write_provenance(local["provenance"], rows(tally), columns, writer.counts_tokens)
         for kind, path in local.items():
             size, crc32c, sha256 = checksums(path)
             store.create(f"{name}{endings[kind]}", path)

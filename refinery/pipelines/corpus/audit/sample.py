@@ -13,7 +13,6 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.parquet.batches import check_columns
 from refinery.loader.format.parquet.guarded import guarded_parquet
-from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.loader.format.takedown import REMOVED_SCHEMA, REPLACED
 from refinery.loader.storage.store import Store
@@ -75,10 +74,11 @@ def chosen_rows(
 
     Ids are hexadecimal. Memory: a row group. Raises the same errors as `GuardedFile`.
     """
-    schema = {**ROWS, KEPT: provenance_schema(manifest.columns)}[file.kind]
+    schema = {**ROWS, KEPT: manifest.row_schema}[file.kind]
     rows: list[Row] = []
     slices: dict[str, int] = {}
-    url, exactly = store.url(file.path), None if file.kind in (REJECTED, DEAD) else schema
+    url = store.url(file.path)
+    exactly = {**ROWS, KEPT: manifest.provenance_schema, REJECTED: None, DEAD: None}[file.kind]
     with guarded_parquet(store.open(file.path), url, exactly) as parquet:
         check_columns(parquet.schema_arrow, url, schema.names, schema)
         for group in range(parquet.num_row_groups):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import Manifest, provenance_schema, unseal
+from refinery.loader.format.manifest import Manifest, unseal
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.format.takedown import COPY, REQUESTED, STAGE, UNREPRESENTED
 from refinery.loader.storage.store import Store
@@ -93,7 +93,7 @@ def stage_of_taken(row: Row) -> str:
 def believed(store: Store, manifest: Manifest) -> Believed:
     """Of the proofs of all takedowns. Raises FormatError for one that is none."""
     entries = {entry.path: entry for entry in manifest.files}
-    schema, found = provenance_schema(manifest.columns), []
+    schema, found = manifest.row_schema, []
     for number, takedown in enumerate(manifest.takedowns, 1):
         if takedown.proof not in entries:
             raise FormatError(f"{takedown.proof}: not listed among the files of the manifest")

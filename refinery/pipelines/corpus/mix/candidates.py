@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import Manifest, ShardEntry, provenance_schema
+from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.order.order import mix, round_keys
 from refinery.loader.read.corpus import Corpus
 from refinery.pipelines.corpus.mix.recipe import MixDomainParams, UpsampleParams
@@ -74,7 +74,7 @@ class Chooser:
         found = {"id", *(rule.names if rule else ())}
         if self.is_capped:
             found.add("url")
-        schema = provenance_schema(manifest.columns)
+        schema = manifest.row_schema
         if self.upsample is not None:
             column = self.upsample.column
             known = [each.name for each in schema if pa.types.is_floating(each.type) or pa.types.is_integer(each.type)]
@@ -89,7 +89,7 @@ class Chooser:
     def _rule(self, manifest: Manifest, name: str) -> Rule | None:
         if not self._domain.where:
             return None
-        schema = provenance_schema(manifest.columns)
+        schema = manifest.row_schema
         if schema not in self._rules:
             try:
                 self._rules[schema] = compile_rule(self._domain.where, column_types(schema))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import DTYPES
-from refinery.loader.format.manifest import Index, Manifest, ShardEntry, provenance_schema, read_index
+from refinery.loader.format.manifest import Index, Manifest, ShardEntry, read_index
 from refinery.loader.format.parquet.batches import bounded_parquet
 from refinery.loader.format.provenance import TOKENS
 from refinery.loader.storage.store import Store, checksums
@@ -249,7 +249,7 @@ def _check_rows(
     shard, path = facts.shard, facts.shard.provenance.path
     scores = [column.name for column in manifest.columns if column.type == "float"]
     check = RowCheck(shard, plan, scores, changed, facts.hashes is not None, facts.present)
-    schema = provenance_schema(manifest.columns, manifest.has_tokens)
+    schema = manifest.provenance_schema
     with store.open(path) as stream, bounded_parquet(stream, path, exactly=schema) as (_, batches):
         names = [name for name in ("id", "text_bytes", *TOKENS) if name in schema.names]
         columns: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in names}

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from refinery.loader.format.manifest import MANIFEST, FileEntry, Manifest
-from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.pipelines.reports.cards.facts import CardFacts
 from refinery.pipelines.reports.cards.front_matter import language_codes
@@ -156,7 +155,7 @@ def distribution(facts: CardFacts) -> Iterator[dict[str, Any]]:
     if len(shards) <= MOST_FILES:
         yield from (file_object(file.path, file.size, file.sha256) for file in shards)
     if any(shard.provenance_file for shard in manifest.shards):
-        yield file_set("provenance", "*/*/*.provenance.parquet")
+        yield file_set("provenance", f"*/*/*{dict(manifest.written.endings)['provenance']}")
     if manifest.removals:
         yield file_set("removals", "removals/*.parquet")
     if len(shards) > MOST_FILES:
@@ -193,7 +192,7 @@ def record_sets(facts: CardFacts) -> Iterator[dict[str, Any]]:
     manifest = facts.manifest
     if any(shard.provenance_file for shard in manifest.shards):
         what = "Row i describes document i of the shard of the same name."
-        yield record_set("provenance", what, provenance_schema(manifest.columns, manifest.has_tokens))
+        yield record_set("provenance", what, manifest.provenance_schema)
     if manifest.removals:
         yield record_set("removals", "Documents that deduplication removed, and those kept instead.", REMOVALS_SCHEMA)
 

@@ -90,7 +90,7 @@ def _shards(manifest: Manifest) -> Iterator[str]:
 def _format(manifest: Manifest) -> str:
     """What shards are, in a sentence."""
     if not manifest.has_tokens:
-        endings = ", ".join(code(ending) for _, ending in manifest.written.endings[:-1])
+        endings = ", ".join(code(ending) for _, ending in manifest.written.own)
         return f"Shards are files of texts ({endings}), written by {code(manifest.written.writer)}."
     special = manifest.tokenizer
     pairs = (("BOS", special.bos_id), ("EOS", special.eos_id))

@@ -1,0 +1,123 @@
+"""The writers of texts, which a recipe names by `writer`: Parquet, or JSON Lines compressed by Zstandard or gzip."""
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+import zstandard
+from isal import igzip
+
+from refinery.loader.format.parquet.batches import bounded_parquet
+from refinery.loader.format.provenance import TEXT_COLUMN, provenance_schema, write_rows
+from refinery.loader.format.written import WITH_TEXT
+from refinery.transforms.core.stage import ShardContent, Writer
+
+TEXT = TEXT_COLUMN.name
+ZSTD_LEVEL, GZIP_LEVEL = 3, 2
+
+
+def write_parquet(paths: Mapping[str, Path], shard: ShardContent) -> None:
+    """A row for each document: its text, then the columns of its provenance. Memory: a row group, as `write_rows`."""
+    texts = shard.contents()
+    rows = ({TEXT: text, **row} for row, text in zip(shard.rows(), texts, strict=True))
+    write_rows(paths[WITH_TEXT[0]], rows, provenance_schema(shard.columns, has_tokens=False, has_text=True))
+
+
+def read_parquet(files: Mapping[str, BinaryIO]) -> Iterator[bytes]:
+    """The text of each row. Memory: a batch of bounded size."""
+    with bounded_parquet(files[WITH_TEXT[0]], "the shard", [TEXT]) as (_, batches):
+        for batch in batches:
+            column = batch.column(TEXT)
+            yield from column.cast("binary").to_pylist()
+
+
+Opened = Callable[[Any], AbstractContextManager[Any]]
+
+
+def write_lines(paths: Mapping[str, Path], shard: ShardContent, compress: Opened) -> None:
+    """A line for each document: `text`, then the columns of its provenance; the id in hexadecimal digits, `meta` as an
+    object. Memory: a document."""
+    with paths[TEXT].open("wb") as file, compress(file) as out:
+        for row, text in zip(shard.rows(), shard.contents(), strict=True):
+            line = {TEXT: text.decode(), **row, "id": row["id"].hex(), "meta": orjson.Fragment(row["meta"])}
+            out.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def read_lines(files: Mapping[str, BinaryIO], inflate: Opened) -> Iterator[bytes]:
+    """The text of each line. Memory: a line."""
+    with inflate(files[TEXT]) as stream:
+        for line in io.BufferedReader(stream):
+            yield orjson.loads(line)[TEXT].encode()
+
+
+def compress_zstd(file: BinaryIO) -> Any:
+    """A stream whose bytes go to `file` as one frame with a checksum."""
+    return zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).stream_writer(file, closefd=False)
+
+
+def inflate_zstd(file: BinaryIO) -> Any:
+    """What a file of Zstandard frames holds. Raises EOFError where it ends inside of one."""
+    return _WholeFrames(zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False))
+
+
+class _WholeFrames(io.RawIOBase):
+    """A file of JSON Lines without a newline at its end was cut: zstandard reads a cut frame as if it ended there."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._last = stream, b"\n"
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self._stream.readinto(buffer))
+        if count:
+            self._last = bytes(memoryview(buffer)[count - 1 : count])
+        elif self._last != b"\n":
+            raise EOFError("the file ends inside a line")
+        return count
+
+
+def compress_gzip(file: BinaryIO) -> Any:
+    """A stream whose bytes go to `file` as one member without a name or a time."""
+    return igzip.IGzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=file, mtime=0)  # type: ignore[no-untyped-call]  # stub
+
+
+def inflate_gzip(file: BinaryIO) -> Any:
+    """What a gzip file holds. Raises EOFError where it was cut."""
+    return igzip.IGzipFile(fileobj=file, mode="rb")  # type: ignore[no-untyped-call]  # stub
+
+
+def _of_lines(name: str, ending: str, library: str, compress: Opened, inflate: Opened) -> Writer:
+    return Writer(
+        name=name,
+        version=1,
+        summary=f"Shuffle the documents and write them as JSON Lines ({ending}), with provenance.",
+        files={TEXT: ending},
+        libraries=("pyarrow", "orjson", library),
+        write=partial(write_lines, compress=compress),
+        read=partial(read_lines, inflate=inflate),
+    )
+
+
+PARQUET = Writer(
+    name="text",
+    version=1,
+    summary="Shuffle the documents and write them as Parquet, each row with its text and its provenance.",
+    files=dict([WITH_TEXT]),
+    libraries=("pyarrow",),
+    write=write_parquet,
+    read=read_parquet,
+)
+TEXT_WRITERS: dict[str, Writer] = {
+    writer.name: writer
+    for writer in (
+        PARQUET,
+        _of_lines("text-jsonl", ".jsonl.zst", "zstandard", compress_zstd, inflate_zstd),
+        _of_lines("text-jsonl-gzip", ".jsonl.gz", "isal", compress_gzip, inflate_gzip),
+    )
+}
