@@ -12,7 +12,7 @@ import apache_beam as beam
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.input_sums.file_read import KIND as READS
 from refinery.transforms.core.input_sums.file_read import MergeReads
-from refinery.transforms.core.job.report import Check, no_check
+from refinery.transforms.core.job.report import Check, Mergers, no_check
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.job.write_report import WriteReport
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
@@ -30,13 +30,15 @@ from refinery.transforms.write.lookup.write_lookup import WriteLookup
 from refinery.transforms.write.records import KIND as RECORDS
 from refinery.transforms.write.records import PublishedFiles, WriteRecords
 from refinery.transforms.write.removals import WriteRemovals
+from refinery.transforms.write.rows.write_files import KIND as OUTPUTS
+from refinery.transforms.write.rows.write_files import FilesJob, MergeOutputs, write_rows_back
 from refinery.transforms.write.shard_reports import KIND as SHARDS
 from refinery.transforms.write.shard_reports import MergeShards
 from refinery.transforms.write.shards import ShardsJob
 from refinery.transforms.write.write_documents import WriteDocuments
 from refinery.transforms.write.write_shards import write_corpus
 
-MERGERS = {STATISTICS: MergeStatistics, DROPPED: MergeDropped}  # of what the jobs measure
+MERGERS: Mergers = {STATISTICS: MergeStatistics, DROPPED: MergeDropped}  # of what the jobs measure
 
 
 NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
@@ -141,7 +143,7 @@ def shards(
     pipeline: beam.Pipeline,
     recipe: Recipe,
     pairs: TaskList,
-    job: ShardsJob,
+    job: ShardsJob | FilesJob,
     removals: int,
     work: str,
     report: str,
@@ -153,9 +155,14 @@ def shards(
     `apply_stages`."""
     docs = pipeline | ReadKeptDocuments(pairs, recipe.cuts())  # Document
     encoded = apply_stages(docs, recipe, "shards", True, digests)  # EncodedDocument
-    write_corpus(encoded, job)
+    mergers: Mergers = {**MERGERS, SHARDS: MergeShards}
+    if isinstance(job, FilesJob):
+        write_rows_back(encoded, job)
+        mergers = {**mergers, OUTPUTS: MergeOutputs}
+    else:
+        write_corpus(encoded, job)
     pipeline | WriteRemovals(pairs, removals, job.prefix, removing_stages(recipe))  # of `removals` files
-    pipeline | WriteReport(work, report, facts, {**MERGERS, SHARDS: MergeShards}, check)
+    pipeline | WriteReport(work, report, facts, mergers, check)
 
 
 def records(

@@ -34,6 +34,8 @@ from refinery.transforms.read.reader import Reader
 from refinery.transforms.read.registry import is_own, readers
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import ENCODE
+from refinery.transforms.write.rows.rows_stage import ROWS
+from refinery.transforms.write.rows.writer import AS_INPUT, LAYOUT
 from refinery.transforms.write.targets import TARGET
 from refinery.transforms.write.text_stage import TEXT
 from refinery.transforms.write.text_writers import TEXT_WRITERS
@@ -144,18 +146,20 @@ def with_target(lane: Lane) -> Lane:
 
 
 def with_writer(lane: Lane, data: Mapping[str, Any]) -> Lane:
-    """The lane with the writer that a recipe names, where that is one of texts: it hands these to it in place of
-    encoding. Raises RecipeError for one that is not known, and for a tokenizer beside it."""
-    name = data.get("writer", "")
-    writer = TEXT_WRITERS.get(name) if isinstance(name, str) else None
+    """The lane with the writer that a recipe names, where that is one of texts, or with that of its layout: it hands
+    these to it in place of encoding. Raises RecipeError for a tokenizer beside it."""
+    name, is_as_input = data.get("writer", ""), data.get("layout") == LAYOUT
+    writer = AS_INPUT if is_as_input else TEXT_WRITERS.get(name) if isinstance(name, str) else None
     if writer is None or writer == lane.writer:
         return lane
     if data.get("tokenizer") not in (None, False):
+        told = f"layout: {LAYOUT}" if is_as_input else f"writer: {name}"
         raise RecipeError(
-            f"tokenizer: given beside `writer: {name}`, which writes texts: leave it out (`--set tokenizer=null`); "
+            f"tokenizer: given beside `{told}`, which writes texts: leave it out (`--set tokenizer=null`); "
             "`refinery tokenize` takes it later"
         )
-    return replace(lane, shards=tuple(TEXT if stage is ENCODE else stage for stage in lane.shards), writer=writer)
+    last = ROWS if is_as_input else TEXT
+    return replace(lane, shards=tuple(last if stage is ENCODE else stage for stage in lane.shards), writer=writer)
 
 
 def all_lanes() -> list[Lane]:

@@ -36,6 +36,7 @@ from refinery.transforms.read.registry import find_reader, is_own
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.packing.write_packed import PackedParams
+from refinery.transforms.write.rows.writer import AS_INPUT, LAYOUT
 from refinery.transforms.write.shuffle import ShardParams
 from refinery.transforms.write.targets import TARGET
 from refinery.transforms.write.text_writers import TEXT_WRITERS
@@ -103,7 +104,7 @@ class UsedStage(Params):
 class Recipe(Params):
     """One corpus. An optional section set to null (or off) leaves its stage out."""
 
-    LATER: ClassVar[tuple[str, ...]] = ("columns", "writer")
+    LATER: ClassVar[tuple[str, ...]] = ("columns", "layout", "writer")
     LANE: ClassVar[Lane]
     CODE: ClassVar[UserCode] = NO_CODE
 
@@ -116,6 +117,9 @@ class Recipe(Params):
     writer: str = ""
     """what the shards hold: empty for the lane's own, which are tokens; `text` for texts as Parquet, `text-jsonl` and
     `text-jsonl-gzip` for texts as JSON Lines, compressed by Zstandard or gzip. Texts need no `tokenizer`"""
+    layout: Literal["shards", "as-input"] = "shards"
+    """`as-input` writes no shards: each file of the inputs becomes a file of the same name and form with the rows that
+    stay, in their order; the accounts are in PREFIX`.refinery`"""
     stages: tuple[UsedStage, ...] = ()
     """stages of your own; further keys of an element are the parameters of its stage"""
     tokenizer: TokenizerParams
@@ -187,6 +191,8 @@ class Recipe(Params):
         for name, off in absent_sections(lane).items():
             if getattr(self, name) != off:
                 raise ValueError(f"{name}: on given, the lane {lane.name} has no such stage, off is allowed")
+        if (self.layout == LAYOUT) != (lane.writer == AS_INPUT):
+            raise ValueError(f"layout: {self.layout} given, the lane {lane.name} cannot write that")
         if self.writer not in ("", lane.writer.name):
             known = ["", *TEXT_WRITERS]
             raise ValueError(

@@ -14,14 +14,13 @@ import apache_beam as beam
 
 from refinery import DISTRIBUTION
 from refinery.loader.errors import FormatError
-from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import MANIFEST, RUN, Manifest
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.phase_work import dedup_step, dedup_work, shards_work
 from refinery.pipelines.recipe import graphs
-from refinery.pipelines.recipe.checks import check_files, packed_rows
+from refinery.pipelines.recipe.checks import check_files
 from refinery.pipelines.recipe.idle import idle_settings
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.recipe.writers import know_writer
@@ -58,6 +57,7 @@ from refinery.pipelines.run.slices.sealed_inputs import sealed_inputs
 from refinery.pipelines.run.slices.sliced_job import Task, remove_exchanges
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.pipelines.run.wall_clock import ENDED, STARTED, note_time, read_times
+from refinery.pipelines.run.writing.last_job import last_job
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.wording import many
@@ -65,11 +65,8 @@ from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources
-from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
-from refinery.transforms.write.shards import ShardsJob, provenance_columns
-from refinery.transforms.write.shuffle import shard_counts
 from refinery.transforms.write.targets import expected_bytes
 
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
@@ -312,23 +309,11 @@ class Refinement:
         kept = dedup.report["kept"]
         if targets:
             kept = self._by_domain(expected_bytes(self._kept([clean, dedup]), targets))
-        counts = shard_counts(kept, self.recipe.shards)
         removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
-        job = ShardsJob(
-            params=self.recipe.shards,
-            counts=counts,
-            domains={name: facts.domain for name, facts in self.recipe.source_facts().items()},
-            dtype="" if self.tokenizer is None else dtype_for(self.tokenizer.vocab_size).name,
-            columns=provenance_columns(self.recipe.provenance()),
-            prefix=self.prefix,
-            targets=targets,
-            packed=packed_rows(self.recipe, self.tokenizer),
-            notes=measured_notes(self.recipe.notes()),
-            counted=self.recipe.counted(),
-            writer=self.recipe.LANE.writer,
-        )
+        tasks = self.cut.tasks(self.work) if self.cut else self.tasks
+        job = last_job(self.recipe, self.tokenizer, kept, tasks, self.work, self.prefix)
         name = "shards/report.json"
-        work = shards_work(self.recipe, clean.parts("documents"), counts)
+        work = shards_work(self.recipe, clean.parts("documents"), job.counts)
 
         def build(pipeline: beam.Pipeline) -> None:
             todo = write_pairs(self.work, pairs)

@@ -24,15 +24,18 @@ BATCH_BYTES = 1 << 20  # of tokens and provenance in one batch, before compressi
 HELD_BYTES = 128 << 20
 
 
-class _BatchDocuments(beam.DoFn):
-    def __init__(
-        self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str], columns: bool, most: int
-    ) -> None:
-        self.params = params
+class BatchDocuments(beam.DoFn):
+    """Collects documents by where they go: `place` says it. domains: source -> domain. columns: whether those of tokens
+    go along. most: bytes held, of all open batches."""
+
+    def __init__(self, domains: Mapping[str, str], columns: bool, most: int) -> None:
         self.columns = columns
-        self.most = most  # bytes held, of all open batches
-        self.counts = dict(counts)
+        self.most = most
         self.domains = dict(domains)
+
+    def place(self, doc: EncodedDocument) -> tuple[bytes, int]:
+        """The key of a document, and its place in the order there."""
+        raise NotImplementedError
 
     def setup(self) -> None:
         self.compressor = new_compressor()
@@ -42,9 +45,7 @@ class _BatchDocuments(beam.DoFn):
         self.held = 0
 
     def process(self, doc: EncodedDocument) -> Iterable[tuple[bytes, bytes]]:
-        place = f"{split_of(doc.id, self.params.validation)}/{self.domains[doc.source]}"
-        order = order_key(self.params.seed, doc.id)
-        key = shard_key(place, order * self.counts[place] >> 64)
+        key, order = self.place(doc)
         batch = self.batches.get(key)
         if batch is None:
             batch = self.batches[key] = DocumentBatch()
@@ -67,6 +68,20 @@ class _BatchDocuments(beam.DoFn):
         batch = self.batches.pop(key)
         self.held -= batch.size
         return key, batch.pack(self.compressor)
+
+
+class _BatchDocuments(BatchDocuments):
+    def __init__(
+        self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str], columns: bool, most: int
+    ) -> None:
+        super().__init__(domains, columns, most)
+        self.params = params
+        self.counts = dict(counts)
+
+    def place(self, doc: EncodedDocument) -> tuple[bytes, int]:
+        place = f"{split_of(doc.id, self.params.validation)}/{self.domains[doc.source]}"
+        order = order_key(self.params.seed, doc.id)
+        return shard_key(place, order * self.counts[place] >> 64), order
 
 
 def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:

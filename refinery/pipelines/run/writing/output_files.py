@@ -1,0 +1,78 @@
+"""Where each input file of a run goes, and what copying it needs to know."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.sealed import seal, unseal
+from refinery.pipelines.recipe.recipe import Recipe
+from refinery.transforms.core.job.task_list import write_task_list
+from refinery.transforms.read.task import ReadTask
+from refinery.transforms.statistics.tally import measured_notes
+from refinery.transforms.write.rows.output_paths import output_paths
+from refinery.transforms.write.rows.write_files import KIND, FilesJob, OutputFile
+from refinery.transforms.write.rows.writer import ACCOUNTS
+from refinery.transforms.write.shards import provenance_columns
+
+OUTPUTS = "outputs.json"  # in the accounts: every file that was written
+
+
+def accounts_of(output: str) -> str:
+    """The prefix with the accounts of such a run. output: where its files go."""
+    return output.rstrip("/") + ACCOUNTS
+
+
+def outputs_of(accounts: str) -> str:
+    """Where the files go of a run whose accounts are there. Raises ValueError for another prefix."""
+    place = accounts.rstrip("/")
+    if not place.endswith(ACCOUNTS) or place == ACCOUNTS:
+        raise ValueError(f"{accounts}: a name that ends in {ACCOUNTS} is needed for accounts")
+    return place.removesuffix(ACCOUNTS)
+
+
+def output_files(recipe: Recipe, tasks: Sequence[ReadTask]) -> list[OutputFile]:
+    """Each input file with its place, in the order of sources and files. tasks: of all inputs, or parts of them. Raises
+    ValueError where two would go to one place."""
+    facts = recipe.source_facts()
+    whole = [replace(task, part=0, parts=1) for task in tasks if task.part == 0]
+    patterns = {source.name: source.paths for source in recipe.sources}
+    places = output_paths([(patterns[task.source], task.path) for task in whole])
+    counts = Counter(facts[task.source].domain for task in whole)
+    return [
+        OutputFile(task, domain := facts[task.source].domain, task.file_index, counts[domain], path)
+        for task, path in zip(whole, places, strict=True)
+    ]
+
+
+def files_job(recipe: Recipe, tasks: Sequence[ReadTask], work: str, prefix: str) -> FilesJob:
+    """The job that copies the rows back. work: where the list of files is written. prefix: of the accounts."""
+    files = output_files(recipe, tasks)
+    largest = sorted(files, key=lambda file: (-file.task.size, file.domain, file.number))
+    return FilesJob(
+        files=write_task_list(work, "shards", [file.to_line() for file in largest]),
+        outputs=outputs_of(prefix),
+        prefix=prefix,
+        domains={name: facts.domain for name, facts in recipe.source_facts().items()},
+        counts=Counter(file.domain for file in files),
+        limits=recipe.limits,
+        columns=provenance_columns(recipe.provenance()),
+        notes=measured_notes(recipe.notes()),
+        counted=recipe.counted(),
+    )
+
+
+def dump_outputs(report: Mapping[str, Any]) -> bytes:
+    """The file OUTPUTS of the report of phase 3: {"path", "input", "rows", "documents", "without_text", "size",
+    "crc32c", "sha256"} of every file, in the order of the inputs."""
+    return seal({"kind": "refinery-outputs", "files": report[KIND]})
+
+
+def load_outputs(data: bytes, what: str) -> list[dict[str, Any]]:
+    """What `dump_outputs` wrote. Raises FormatError."""
+    payload = unseal(data, what)
+    files = payload.get("files")
+    if payload.get("kind") != "refinery-outputs" or not isinstance(files, list):
+        raise FormatError(f"{what}: no list of output files")
+    return files
