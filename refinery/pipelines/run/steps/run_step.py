@@ -1,13 +1,14 @@
 """Run a step to its end, from wherever it stands, and say what went and why."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import override
+from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.run.steps.step import Inputs, Part, recipe_of, recipe_text, step_parts
@@ -36,14 +37,18 @@ class StepRun:
         place = self.output.rstrip("/")
         return accounts_of(place) if self.inputs.layout == LAYOUT else place
 
+    def recipe(self) -> Recipe:
+        """Its recipe. Raises RecipeError."""
+        data = recipe_of(step_parts(self.name, self.inputs, self.on))
+        for setting in self.settings:
+            data = override(data, setting)
+        return parse_recipe(data)
+
     def run(self, runner: Runner, work: str = "", discard_work: bool = False) -> Manifest:
         """Returns the manifest. Raises what `Refinement.run` raises, and RefineError where another step has written its
         recipe beside the output."""
         parts = step_parts(self.name, self.inputs, self.on)
-        data = recipe_of(parts)
-        for setting in self.settings:
-            data = override(data, setting)
-        run = Refinement(parse_recipe(data), self.accounts, runner, work, "", discard_work, runner.say)
+        run = Refinement(self.recipe(), self.accounts, runner, work, "", discard_work, runner.say)
         told = recipe_text([*parts, *self._settings()], self.command)
         folder, _, name = self.output.rstrip("/").rpartition("/")
         store = open_store(folder or ".")
@@ -60,8 +65,3 @@ class StepRun:
         if not self.settings:
             return []
         return [Part("further settings, given by --set: " + " ".join(self.settings), {})]
-
-
-def with_layout(inputs: Inputs, layout: str) -> Inputs:
-    """The same inputs in another shape."""
-    return replace(inputs, layout=layout)

@@ -9,6 +9,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.sealed import seal, unseal
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.job.task_list import write_task_list
+from refinery.transforms.read.find_files import find_files
 from refinery.transforms.read.task import ReadTask
 from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.rows.output_paths import output_paths
@@ -37,12 +38,17 @@ def output_files(recipe: Recipe, tasks: Sequence[ReadTask]) -> list[OutputFile]:
     ValueError where two would go to one place."""
     facts = recipe.source_facts()
     whole = [replace(task, part=0, parts=1) for task in tasks if task.part == 0]
-    patterns = {source.name: source.paths for source in recipe.sources}
-    places = output_paths([(patterns[task.source], task.path) for task in whole])
+    found = (
+        (pattern, file.path)
+        for source in recipe.sources
+        for pattern in source.paths
+        for file in find_files(source.replace(paths=(pattern,)))
+    )
+    places = output_paths(found)
     counts = Counter(facts[task.source].domain for task in whole)
     return [
-        OutputFile(task, domain := facts[task.source].domain, task.file_index, counts[domain], path)
-        for task, path in zip(whole, places, strict=True)
+        OutputFile(task, domain := facts[task.source].domain, task.file_index, counts[domain], places[task.path])
+        for task in whole
     ]
 
 

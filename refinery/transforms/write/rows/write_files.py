@@ -137,7 +137,7 @@ def _copy(file: OutputFile, documents: ShardDocuments, job: FilesJob) -> bytes:
         rows = merge(offsets, rows_without_text(file.task, set(offsets), job.limits, empty))
         columns = tuple(job.labels)
         labels = _labels(offsets, documents, columns) if columns else ()
-        copied = copy_rows(file.task, Rows(rows, texts, columns, labels), local, job.limits)
+        copy_rows(file.task, local, Rows(rows, texts, columns, labels), job.limits)
         size, crc32c, sha256 = checksums(local)
         open_store(job.outputs).create(file.path, local)
     return side_output_record(
@@ -146,7 +146,7 @@ def _copy(file: OutputFile, documents: ShardDocuments, job: FilesJob) -> bytes:
         number=file.number,
         path=file.path,
         input=file.task.path,
-        rows=copied.rows,
+        rows=len(offsets) + len(empty),
         documents=len(offsets),
         without_text=len(empty),
         size=size,
