@@ -55,7 +55,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
             args.exact, args.near, args.lines, args.substrings, args.url, tuple(args.against), args.prefer
         )
 
-    return run_step("dedup", args, flags, parts)
+    return run_step("dedup", args, flags, parts, ("duplicate", "duplicate_of", "copies", "reason"))
 
 
 COMMAND = Command(

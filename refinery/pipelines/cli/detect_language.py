@@ -18,7 +18,7 @@ Interrupted? Run the same command again to continue where it stopped."""
 
 
 def arguments(parser: ArgumentParser) -> None:
-    step_arguments(parser)
+    step_arguments(parser, annotates=False)
     parser.add_argument("--keep", type=listed, default=[], metavar="CODES", help="keep these languages alone: en,de")
 
 
@@ -30,7 +30,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
         return language_parts(args.keep)
 
-    return run_step("detect-language", args, flags, parts)
+    return run_step("detect-language", args, flags, parts, ("language", "language_score"), not args.keep)
 
 
 COMMAND = Command(

@@ -34,7 +34,9 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
         return filter_parts(args.rules, args.language)
 
-    return run_step("filter", args, flags, parts)
+    return run_step(
+        "filter", args, flags, parts, ("keep", "reason", *(("language", "language_score") if args.language else ()))
+    )
 
 
 COMMAND = Command(

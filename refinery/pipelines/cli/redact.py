@@ -33,7 +33,9 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
         return redact_parts(args.only, not args.no_secrets)
 
-    return run_step("redact", args, flags, parts)
+    return run_step(
+        "redact", args, flags, parts, ("pii", "pii_types", *(() if args.no_secrets else ("secrets", "secret_rules")))
+    )
 
 
 COMMAND = Command(

@@ -189,7 +189,12 @@ class Refinement:
 
     def _plan(self, probe: bool) -> None:
         """What there is to read. probe: see that the first files of each source hold documents."""
-        planned = plan_sources(self.recipe.sources, notes=self.recipe.notes(), readers=self.recipe.LANE.readers)
+        planned = plan_sources(
+            self.recipe.sources,
+            notes=self.recipe.notes(),
+            readers=self.recipe.LANE.readers,
+            labels=self.recipe.annotate,
+        )
         self.recipe, self.tasks, self.text_fields = settle_text_fields(self.recipe, planned, self.store, self.say)
         if probe:
             refuse_empty(probe_sources(self.tasks, self.recipe.limits), self.recipe.failures, self.say)
@@ -311,7 +316,7 @@ class Refinement:
             kept = self._by_domain(expected_bytes(self._kept([clean, dedup]), targets))
         removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
         tasks = self.cut.tasks(self.work) if self.cut else self.tasks
-        job = last_job(self.recipe, self.tokenizer, kept, tasks, self.work, self.prefix)
+        job = last_job(self.recipe, self.tokenizer, kept, tasks, self.work, self.prefix, clean.report["counters"])
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), job.counts)
 

@@ -48,8 +48,16 @@ def step_arguments(parser: ArgumentParser, annotates: bool = True) -> None:
     add_runner_arguments(parser)
 
 
-def run_step(name: str, args: Namespace, flags: Sequence[str], parts: "Callable[[], list[Part]]") -> ExitCode:
-    """Run a step of which the sections are made by `parts`, once the worker processes have started."""
+def run_step(
+    name: str,
+    args: Namespace,
+    flags: Sequence[str],
+    parts: "Callable[[], list[Part]]",
+    labels: Sequence[str] = (),
+    annotate: bool = False,
+) -> ExitCode:
+    """Run a step of which the sections are made by `parts`, once the worker processes have started. labels: those that
+    rows get with --annotate, or in any case (annotate)."""
     if args.runner == "local":
         from refinery.pipelines.runners.forked_pool import prepare_to_fork
 
@@ -66,8 +74,9 @@ def run_step(name: str, args: Namespace, flags: Sequence[str], parts: "Callable[
         from refinery.pipelines.run.steps.run_step import StepRun
         from refinery.pipelines.run.steps.step import Inputs
 
+        labelled = annotate or getattr(args, "annotate", False)
         fields: dict[str, Any] = {key: value for key in (*FIELDS, "format") if (value := getattr(args, key))}
-        inputs = Inputs(tuple(args.inputs), fields, args.layout, getattr(args, "annotate", False))
+        inputs = Inputs(tuple(args.inputs), fields, args.layout, tuple(labels) if labelled else ())
         step = StepRun(name, inputs, parts(), args.output, tuple(args.set), shlex.join(["refinery", *sys.argv[1:]]))
         runner.flags = runner_flags(step.recipe(), args.runner, flags, step.accounts, args.work)
         totals = step.run(runner, args.work, args.discard_work).totals

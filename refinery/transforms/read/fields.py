@@ -75,6 +75,7 @@ def document_of(
     if meta_bytes(url, meta) > limits.max_meta_bytes:
         return Skipped("meta-too-large", origin, size)
     found = _found(odd, isinstance(record, Doubtful)) if odd else ()
+    found += task.clashes(record) if task.labels else ()
     is_html = task.content == "html"
     return RawDocument(text, is_html, "", url, task.source, origin, task.position(offset), meta, found)
 

@@ -14,6 +14,7 @@ WIDTH = 120  # of a line of YAML
 SHARDS = "shards"
 LAYOUTS = (LAYOUT, SHARDS)
 SOURCE = "input"  # the name of the only source
+ID_FIELD = "id"  # by which rows are named, where they have it
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,12 @@ class Part:
 @dataclass(frozen=True)
 class Inputs:
     """What a step reads, and in which shape it writes. paths: files or globs. fields: keys of the source, such as
-    `text_field`. layout: of LAYOUTS. annotate: label all rows, and drop none."""
+    `text_field`. layout: of LAYOUTS. annotate: the labels that all rows get; then none is dropped."""
 
     paths: tuple[str, ...]
     fields: Mapping[str, Any] = field(default_factory=dict)
     layout: str = LAYOUT
-    annotate: bool = False
+    annotate: tuple[str, ...] = ()
 
 
 @cache
@@ -58,9 +59,9 @@ def step_parts(name: str, inputs: Inputs, on: Sequence[Part]) -> list[Part]:
         else "the texts become shards of Parquet"
     )
     if inputs.annotate:
-        shape["annotate"] = True
+        shape["annotate"] = list(inputs.annotate)
         why = "each file becomes one of the same name and form, with labels behind its fields; no row is dropped"
-    source = {"name": SOURCE, "paths": list(inputs.paths), **inputs.fields}
+    source = {"name": SOURCE, "paths": list(inputs.paths), "id_field": ID_FIELD, **inputs.fields}
     given = {key for part in on for key in part.keys}
     off = {key: value for key, value in switched_off().items() if key not in given}
     return [

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from refinery.loader.format.indexed import dtype_for
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.funnel import CounterEntry
 from refinery.pipelines.run.writing.output_files import files_job
 from refinery.transforms.read.task import ReadTask
 from refinery.transforms.statistics.tally import measured_notes
@@ -22,10 +23,12 @@ def last_job(
     tasks: Sequence[ReadTask],
     work: str,
     prefix: str,
+    counters: Sequence[CounterEntry],
 ) -> ShardsJob | FilesJob:
-    """The job. kept: documents and bytes of each domain that are to be expected. tasks: of all inputs."""
+    """The job. kept: documents and bytes of each domain that are to be expected. tasks: of all inputs. counters: of
+    phase 1."""
     if recipe.LANE.writer == AS_INPUT:
-        return files_job(recipe, tasks, work, prefix)
+        return files_job(recipe, tasks, work, prefix, counters)
     return ShardsJob(
         params=recipe.shards,
         counts=shard_counts(kept, recipe.shards),

@@ -8,10 +8,13 @@ from typing import Any
 from refinery.loader.errors import FormatError
 from refinery.loader.format.sealed import seal, unseal
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.funnel import CounterEntry
 from refinery.transforms.core.job.task_list import write_task_list
+from refinery.transforms.extract.extract import EXTRACT, ExtractParams
 from refinery.transforms.read.find_files import find_files
-from refinery.transforms.read.task import ReadTask
+from refinery.transforms.read.task import CLASH, ReadTask
 from refinery.transforms.statistics.tally import measured_notes
+from refinery.transforms.write.rows.labels import find_label
 from refinery.transforms.write.rows.output_paths import output_paths
 from refinery.transforms.write.rows.write_files import KIND, FilesJob, OutputFile
 from refinery.transforms.write.rows.writer import ACCOUNTS
@@ -52,8 +55,13 @@ def output_files(recipe: Recipe, tasks: Sequence[ReadTask]) -> list[OutputFile]:
     ]
 
 
-def files_job(recipe: Recipe, tasks: Sequence[ReadTask], work: str, prefix: str) -> FilesJob:
-    """The job that copies the rows back. work: where the list of files is written. prefix: of the accounts."""
+def files_job(
+    recipe: Recipe, tasks: Sequence[ReadTask], work: str, prefix: str, counters: Sequence[CounterEntry]
+) -> FilesJob:
+    """The job that copies the rows back. work: where the list of files is written. prefix: of the accounts. counters:
+    of phase 1, which found the fields that have the name of a label; that label is named apart, in all files."""
+    taken = {entry["reason"] for entry in counters if entry["outcome"] == "found"}
+    labels = [find_label(name, recipe.notes()) for name in recipe.annotate]
     files = output_files(recipe, tasks)
     largest = sorted(files, key=lambda file: (-file.task.size, file.domain, file.number))
     return FilesJob(
@@ -66,6 +74,8 @@ def files_job(recipe: Recipe, tasks: Sequence[ReadTask], work: str, prefix: str)
         columns=provenance_columns(recipe.provenance()),
         notes=measured_notes(recipe.notes()),
         counted=recipe.counted(),
+        labels=tuple(each.named_apart() if f"{CLASH}/{each.label.name}" in taken else each for each in labels),
+        extract=recipe.params_of(EXTRACT) or ExtractParams(),
     )
 
 

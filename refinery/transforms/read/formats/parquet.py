@@ -80,7 +80,7 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
         if task.part == 0:
             yield Damaged("MissingField", task.origin(0), size=task.size)
         return
-    taken = 0
+    taken, clashes = 0, task.clashes(table.schema_arrow.names)
     first = sum(table.metadata.row_group(group).num_rows for group in range(low))
     bound = PAGES * limits.max_decompressed_bytes
     largest = pages_by_size(file, columns)
@@ -96,7 +96,9 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
             for record in rows.read(columns, lost):
                 if taken == task.cap:
                     return
-                taken += isinstance(record, RawDocument)
+                if isinstance(record, RawDocument):
+                    taken += 1
+                    record = replace(record, found=record.found + clashes) if clashes else record
                 yield record
         first += table.metadata.row_group(group).num_rows
 

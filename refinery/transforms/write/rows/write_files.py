@@ -21,6 +21,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.counters import work_done
+from refinery.transforms.core.document import COPIES, Drop, RawDocument, Scalar
 from refinery.transforms.core.exchange.exchange import Exchange
 from refinery.transforms.core.exchange.on_disk import held_bytes
 from refinery.transforms.core.exchange.records import side_output_record
@@ -29,6 +30,7 @@ from refinery.transforms.core.job.read_task_list import ReadTaskList
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.memory import with_memory
 from refinery.transforms.extract.clean_text import clean_text
+from refinery.transforms.extract.extract import ExtractParams, extract_document
 from refinery.transforms.read.sources import read_task
 from refinery.transforms.read.task import LimitParams, ReadTask
 from refinery.transforms.statistics.measure import ShardTally
@@ -36,7 +38,8 @@ from refinery.transforms.statistics.tally import NO_NOTES, Measured
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import read_batches
 from refinery.transforms.write.rows.copy_rows import copy_rows
-from refinery.transforms.write.rows.rows import Label, Rows
+from refinery.transforms.write.rows.labels import ORIGINAL, REASON, LabelOf
+from refinery.transforms.write.rows.rows import Rows
 from refinery.transforms.write.rows.rows_stage import OFFSET_BITS
 from refinery.transforms.write.shard_documents import ShardDocuments, sort_on_disk
 from refinery.transforms.write.shards import provenance_rows
@@ -48,6 +51,8 @@ KIND = "output"  # of the records of files, and the field of the report
 MEMORY = 256 << 20  # of a worker that copies a file: what is known of its rows
 NO_TEXT = ("empty",)  # reasons of a reader for rows without a text
 NO_FIELD = ("MissingField",)
+OF_OTHERS = "duplicate_of"  # the label that says something of another row
+OFFSETS = (1 << OFFSET_BITS) - 1
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,8 @@ class OutputFile:
 class FilesJob:
     """What copying must know of a run. files: the list of `OutputFile`s. outputs: where they go. prefix: where their
     provenance goes. domains: source -> domain. counts: files of each domain. columns, notes, counted: as of
-    `ShardsJob`. labels: further columns, each from the note of its name."""
+    `ShardsJob`. labels: fields that every row gets; then all rows stay. extract: how rows without a document are judged
+    for their label."""
 
     files: TaskList
     outputs: str
@@ -87,13 +93,14 @@ class FilesJob:
     columns: Sequence[Column] = ()
     notes: Measured = NO_NOTES
     counted: frozenset[str] = frozenset()
-    labels: Sequence[Label] = field(default=())
+    labels: Sequence[LabelOf] = ()
+    extract: ExtractParams = field(default_factory=ExtractParams)
 
 
 class _BatchRows(BatchDocuments):
     def place(self, doc: EncodedDocument) -> tuple[bytes, int]:
         position = int.from_bytes(doc.columns, "big")
-        number, offset = position >> OFFSET_BITS, position & ((1 << OFFSET_BITS) - 1)
+        number, offset = position >> OFFSET_BITS, position & OFFSETS
         return shard_key(f"{SPLIT}/{self.domains[doc.source]}", number), offset
 
 
@@ -110,34 +117,39 @@ def write_file(key: bytes, values: Iterable[bytes], job: FilesJob) -> Iterator[b
     Memory: what is known of the file's rows; texts wait on local disk. Raises what `copy_rows` raises.
     """
     lines: list[bytes] = []
-    documents = sort_on_disk(read_batches(_without_lines(values, lines)))
+    originals: dict[int, str] = {}
+    documents = sort_on_disk(read_batches(_batches(values, lines, originals)))
     with closing(documents):
         (line,) = lines
         file = OutputFile.from_line(line)
         work_done("shards", 1)
-        yield _copy(file, documents, job)
+        yield _copy(file, documents, originals, job)
         if len(documents):
             yield from _publish_provenance(file, documents, job)
 
 
-def _without_lines(values: Iterable[bytes], lines: list[bytes]) -> Iterator[bytes]:
+def _batches(values: Iterable[bytes], lines: list[bytes], originals: dict[int, str]) -> Iterator[bytes]:
     for value in values:
         if value[:1] == b"{":  # batches are compressed, and begin otherwise
             lines.append(value)
+        elif value[:1] == b"[":
+            offset, name = orjson.loads(value)
+            originals[offset] = name
         else:
             yield value
 
 
-def _copy(file: OutputFile, documents: ShardDocuments, job: FilesJob) -> bytes:
+def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, str], job: FilesJob) -> bytes:
     offsets = documents.facts["order"].to_pylist()
-    empty: list[int] = []
-    texts = ((offset, text.decode()) for offset, text in zip(offsets, documents.values("tokens"), strict=True) if text)
+    written = zip(offsets, documents.values("tokens"), strict=True)
+    texts = ((offset, text.decode()) for offset, text in written if text)
+    others = dict(rows_beside(file.task, set(offsets), job))  # few: no document was made of them
     with scratch_folder(file.path) as scratch:
         local = scratch / "rows"
-        rows = merge(offsets, rows_without_text(file.task, set(offsets), job.limits, empty))
-        columns = tuple(job.labels)
-        labels = _labels(offsets, documents, columns) if columns else ()
-        copy_rows(file.task, local, Rows(rows, texts, columns, labels), job.limits)
+        columns = tuple(each.label for each in job.labels)
+        labels = merge(_labels(offsets, documents, originals, job.labels), _labels_beside(others, job.labels))
+        rows = Rows(merge(offsets, others), texts, columns, labels if columns else ())
+        copy_rows(file.task, local, rows, job.limits)
         size, crc32c, sha256 = checksums(local)
         open_store(job.outputs).create(file.path, local)
     return side_output_record(
@@ -146,39 +158,57 @@ def _copy(file: OutputFile, documents: ShardDocuments, job: FilesJob) -> bytes:
         number=file.number,
         path=file.path,
         input=file.task.path,
-        rows=len(offsets) + len(empty),
+        rows=len(offsets) + len(others),
         documents=len(offsets),
-        without_text=len(empty),
+        without_text=len(others),
         size=size,
         crc32c=crc32c,
         sha256=sha256,
     )
 
 
-def rows_without_text(task: ReadTask, known: set[int], limits: LimitParams, found: list[int]) -> Iterator[int]:
-    """Rows of a file that are no document since they have no text, ascending; also put into `found`. known: rows that
-    stay in any case. Cost: the file is read once more."""
-    for one in read_task(task, limits):
-        offset = int(one.origin.rpartition("@")[2]) if one.origin.rpartition("@")[2].isdigit() else -1
-        if offset in known or offset < 0:
+def rows_beside(task: ReadTask, known: set[int], job: FilesJob) -> Iterator[tuple[int, str]]:
+    """Rows of a file that are no document since they have no text, ascending, each with the reason; with labels, also
+    those of which extraction made none. known: rows that stay in any case. Cost: the file is read once more."""
+    for one in read_task(task, job.limits):
+        offset = one.origin.rpartition("@")[2]
+        if not offset.isdigit() or int(offset) in known:
             continue
         if isinstance(one, Skipped):
-            is_empty = one.reason in NO_TEXT
+            reason = one.reason if one.reason in NO_TEXT else ""
         elif isinstance(one, Damaged):
-            is_empty = one.error in NO_FIELD
+            reason = NO_TEXT[0] if one.error in NO_FIELD else ""
+        elif job.labels:
+            reason = _extraction(one, job.extract)
         else:
             is_empty = isinstance(one.content, str) and not one.is_html and not clean_text(one.content, from_html=False)
-        if is_empty:
-            found.append(offset)
-            yield offset
+            reason = NO_TEXT[0] if is_empty else ""
+        if reason:
+            yield int(offset), reason
+
+
+def _extraction(raw: RawDocument, params: ExtractParams) -> str:
+    """Why no text was made of a record; "" for one that has a text."""
+    try:
+        found = extract_document(raw, params)
+    except Exception as error:  # noqa: BLE001 - a dead letter of that stage
+        return type(error).__name__
+    return found.reason if isinstance(found, Drop) else ""
 
 
 def _labels(
-    offsets: Sequence[int], documents: ShardDocuments, columns: Sequence[Label]
-) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    offsets: Sequence[int], documents: ShardDocuments, originals: Mapping[int, str], labels: Sequence[LabelOf]
+) -> Iterator[tuple[int, tuple[Scalar, ...]]]:
     for offset, meta in zip(offsets, documents.facts["meta"].to_pylist(), strict=True):
         noted = orjson.loads(meta)
-        yield offset, tuple(noted.get(column.name, column.empty) for column in columns)
+        if offset in originals:
+            noted[ORIGINAL] = originals[offset]
+        yield offset, tuple(each.value(noted) for each in labels)
+
+
+def _labels_beside(others: Mapping[int, str], labels: Sequence[LabelOf]) -> Iterator[tuple[int, tuple[Scalar, ...]]]:
+    for offset, reason in others.items():
+        yield offset, tuple(each.value({REASON: reason}) for each in labels)
 
 
 def _publish_provenance(file: OutputFile, documents: ShardDocuments, job: FilesJob) -> Iterator[bytes]:
@@ -225,6 +255,27 @@ class CopyFiles(beam.PTransform):
         return written
 
 
+def name_original(doc: EncodedDocument) -> Iterator[tuple[bytes, bytes]]:
+    """Under the id of a document that stays for others: its own id or its place. Under that of the one that stays for
+    it: where a copy is."""
+    if ORIGINAL in doc.meta:
+        position = int.from_bytes(doc.columns, "big")
+        copy = {"source": doc.source, "number": position >> OFFSET_BITS, "offset": position & OFFSETS}
+        yield bytes.fromhex(str(doc.meta[ORIGINAL])), orjson.dumps(copy)
+    elif int(doc.meta[COPIES]) > 1:
+        yield doc.id, orjson.dumps(str(doc.meta.get("record_id") or doc.origin))
+
+
+def hand_out_name(key: bytes, values: Iterable[bytes], domains: Mapping[str, str]) -> Iterator[tuple[bytes, bytes]]:
+    """A document's name to all of its copies, under the keys of their files. Memory: the copies' places."""
+    found = [orjson.loads(value) for value in values]
+    name = min((each for each in found if isinstance(each, str)), default=key.hex())
+    for each in found:
+        if isinstance(each, dict):
+            place = shard_key(f"{SPLIT}/{domains[each['source']]}", each["number"])
+            yield place, orjson.dumps([each["offset"], name])
+
+
 def write_rows_back(docs: beam.PCollection, job: FilesJob) -> beam.PCollection:
     """Documents of the stage `rows` -> a file for each input file. Texts that changed cross one exchange."""
     counts = {f"{SPLIT}/{domain}": count for domain, count in job.counts.items()}
@@ -233,5 +284,10 @@ def write_rows_back(docs: beam.PCollection, job: FilesJob) -> beam.PCollection:
     batches = docs | "batch rows" >> batch.with_output_types(tuple[bytes, bytes])
     lines = docs.pipeline | "files" >> ReadTaskList(job.files)
     files = lines | "keys" >> beam.Map(keyed_file).with_output_types(tuple[bytes, bytes])
+    values = [batches, files]
+    if any(each.label.name.endswith(OF_OTHERS) for each in job.labels):
+        named = docs | "originals" >> beam.FlatMap(name_original).with_output_types(tuple[bytes, bytes])
+        hand = beam.FlatMapTuple(partial(hand_out_name, domains=dict(job.domains)))
+        values.append(named | Exchange("by original") | "name originals" >> hand.with_output_types(tuple[bytes, bytes]))
     spread = partial(number_of_shard, counts=counts)
-    return (batches, files) | Exchange("by file", True, step, spread=spread) | step
+    return tuple(values) | Exchange("by file", True, step, spread=spread) | step
