@@ -1,0 +1,105 @@
+"""Lines of JSONL that stay, byte for byte: found by their offsets, without a look at what is in them.
+
+Only a line that gets another text or labels is held and scanned (json_spans.py).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from refinery.transforms.read.byte_source import ByteSource, MemberStream
+from refinery.transforms.read.lines import read_blocks, read_lines
+from refinery.transforms.read.task import LimitParams, ReadTask
+from refinery.transforms.write.rows.compressed import Write
+from refinery.transforms.write.rows.json_spans import known_names, with_labels, with_text
+from refinery.transforms.write.rows.rows import NO_ROW, Edit, Edits, Label, RowError, Rows, refuse_taken
+
+NEWLINE = ord("\n")
+Change = Callable[[int, bytes, Edit], bytes]
+
+
+def copy_lines(
+    task: ReadTask, source: ByteSource, stream: MemberStream, rows: Rows, limits: LimitParams, write: Write
+) -> None:
+    """The lines that stay, each with the line feed that ends it, as they are or as their edits say. Blank lines are not
+    rows, so they go. A byte order mark belongs to its line.
+
+    Raises RowError for a row that does not begin a line, and for an edit that cannot be made, as of a line above
+    limits.max_decompressed_bytes. Memory: two blocks, and an edited line; a line that is not edited may be any size.
+    """
+
+    def change(row: int, line: bytes, edit: Edit) -> bytes:
+        try:
+            if edit.text is not None:
+                line = with_text(line, task.text_field, edit.text)
+            if not edit.labels:
+                return line
+            known = known_names(line, rows.columns)
+            if not known:
+                return with_labels(line, rows.columns, edit.labels)
+        except ValueError as error:
+            raise RowError(task, row, str(error)) from None
+        refuse_taken(task, row, rows.columns, known)
+        return line
+
+    pick_lines(task, read_blocks(stream), rows.edits(task), change, limits.max_decompressed_bytes, write)
+
+
+def pick_lines(
+    task: ReadTask, blocks: Iterator[tuple[bytes, str]], edits: Edits, change: Change, most: int, write: Write
+) -> None:
+    """As `copy_lines`. Lines that follow each other and are not edited are written in one piece. most: bytes of an
+    edited line."""
+    base, before = 0, NEWLINE  # of the block, and the byte before it
+    row, edit = next(edits, NO_ROW)
+    is_open = False  # whether the line at `row` began in a block before
+    held: list[memoryview] = []  # what was read of it, if it is edited
+    for block, error in blocks:
+        view, first, last = memoryview(block), 0, 0  # from first to last: stays, and is not written yet
+        while row < base + len(block):
+            begin = 0 if is_open else row - base
+            if not is_open and (block[begin - 1] if begin else before) != NEWLINE:
+                raise RowError(task, row, "no line begins there")
+            end = block.find(b"\n", begin) + 1
+            is_open, end = not end, end or len(block)
+            if edit is None:
+                if begin != last:
+                    write(view[first:last])
+                    first = begin
+                last = end
+            else:
+                held.append(view[begin:end])
+                if sum(map(len, held)) > most + 1:
+                    raise RowError(task, row, f"more than {most:,} bytes, which is `limits.max_decompressed_bytes`")
+            if is_open:
+                break
+            if edit is not None:
+                write(view[first:last])
+                first = last
+                write(change(row, b"".join(held), edit))
+                held = []
+            row, edit = next(edits, NO_ROW)
+        write(view[first:last])
+        if row == NO_ROW[0]:
+            return
+        if error:
+            raise RowError(task, row, f"the file breaks off in it, or before it ({error})")
+        base, before = base + len(block), block[-1]
+    if is_open:  # the last line has no line feed
+        if edit is not None:
+            write(change(row, b"".join(held), edit))
+        row, edit = next(edits, NO_ROW)
+    if row != NO_ROW[0]:
+        raise RowError(task, row, "the file has no such row")
+
+
+def check_lines(task: ReadTask, source: ByteSource, columns: Sequence[Label], limits: LimitParams) -> None:
+    """Raise RowError for the first line that has a label's name as a key. Cost: a pass over the file, without parsing
+    lines in which nothing looks like such a key."""
+    for line in read_lines(source, replace(task, part=0, parts=1), limits.max_decompressed_bytes):
+        if line.data is None:
+            continue
+        try:
+            known = known_names(line.data, columns)
+        except ValueError:  # damage, which gets no labels
+            continue
+        refuse_taken(task, line.offset, columns, known)
