@@ -58,6 +58,7 @@ from refinery.pipelines.run.slices.sliced_job import Task, remove_exchanges
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.pipelines.run.wall_clock import ENDED, STARTED, note_time, read_times
 from refinery.pipelines.run.writing.last_job import last_job
+from refinery.pipelines.run.writing.output_files import new_fields
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.wording import many
@@ -193,7 +194,7 @@ class Refinement:
             self.recipe.sources,
             notes=self.recipe.notes(),
             readers=self.recipe.LANE.readers,
-            labels=self.recipe.annotate,
+            labels=new_fields(self.recipe),
         )
         self.recipe, self.tasks, self.text_fields = settle_text_fields(self.recipe, planned, self.store, self.say)
         if probe:

@@ -3,7 +3,8 @@
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from refinery.pipelines.shell.arguments import add_runner_arguments, result, say
@@ -13,6 +14,7 @@ from refinery.transforms.core.wording import many
 if TYPE_CHECKING:
     from refinery.pipelines.run.steps.step import Part
 
+NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 FIELDS = {"text_field": "text", "url_field": "address", "id_field": "own id", "date_field": "date"}
 
 
@@ -55,9 +57,10 @@ def run_step(
     parts: "Callable[[], list[Part]]",
     labels: Sequence[str] = (),
     annotate: bool = False,
+    fields: Mapping[str, Any] = NO_FIELDS,
 ) -> ExitCode:
     """Run a step of which the sections are made by `parts`, once the worker processes have started. labels: those that
-    rows get with --annotate, or in any case (annotate)."""
+    rows get with --annotate, or in any case (annotate). fields: further keys of the source."""
     if args.runner == "local":
         from refinery.pipelines.runners.forked_pool import prepare_to_fork
 
@@ -75,8 +78,8 @@ def run_step(
         from refinery.pipelines.run.steps.step import Inputs
 
         labelled = annotate or getattr(args, "annotate", False)
-        fields: dict[str, Any] = {key: value for key in (*FIELDS, "format") if (value := getattr(args, key))}
-        inputs = Inputs(tuple(args.inputs), fields, args.layout, tuple(labels) if labelled else ())
+        given = {key: value for key in (*FIELDS, "format") if (value := getattr(args, key))}
+        inputs = Inputs(tuple(args.inputs), {**given, **fields}, args.layout, tuple(labels) if labelled else ())
         step = StepRun(name, inputs, parts(), args.output, tuple(args.set), shlex.join(["refinery", *sys.argv[1:]]))
         runner.flags = runner_flags(step.recipe(), args.runner, flags, step.accounts, args.work)
         totals = step.run(runner, args.work, args.discard_work).totals

@@ -19,7 +19,8 @@ from refinery.transforms.read.registry import find_reader, is_own
 from refinery.transforms.read.sources import read_task
 from refinery.transforms.read.task import LimitParams, ReadTask
 
-FILES = 3  # of one source and format
+FILES = 3  # of one source and format, with records
+MOST_FILES = 100  # that are opened to find these
 
 
 def probe_sources(tasks: Sequence[ReadTask], limits: LimitParams) -> dict[str, str]:
@@ -50,7 +51,11 @@ def _probe(files: Sequence[ReadTask], limits: LimitParams) -> str:
         return f"{files[0].path} is empty (0 bytes)" if len(files) == 1 else f"all {len(files):,} files are empty"
     seen: Counter[str] = Counter()
     failed = ""
-    for task in filled[:FILES]:
+    looked = 0
+    for task in filled[:MOST_FILES]:
+        if looked == FILES:
+            break
+        before = seen.total()
         check = find_reader(task.format).check
         if check and (problem := check(task)):
             return problem
@@ -66,6 +71,7 @@ def _probe(files: Sequence[ReadTask], limits: LimitParams) -> str:
             continue
         if tells:
             return ""
+        looked += seen.total() > before  # a file without any record says nothing
     return failed if failed and is_own(filled[0].format) else _explain(filled[0], seen)
 
 

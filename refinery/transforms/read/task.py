@@ -11,7 +11,8 @@ from refinery.transforms.core.document import hash64
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.read.values.dialects import Dialect
 
-CLASH = "field-and-label"  # group of findings: fields of the inputs that have the name of a label
+# Groups of findings: records, or columns of tables, that have the name of a label.
+CLASH, COLUMN_CLASH = "field-and-label", "column-and-label"
 Content = Literal["auto", "html", "text"]
 
 
@@ -108,9 +109,9 @@ class ReadTask:
         fields, labels = tuple(task.meta_fields), tuple(task.labels)
         return replace(task, meta_fields=fields, own_meta=own, carried_meta=carried, labels=labels)
 
-    def clashes(self, names: Collection[str]) -> tuple[str, ...]:
-        """What a record with fields of these names has to say of labels of the same names."""
-        return tuple(f"{CLASH}/{label}" for label in self.labels if label in names)
+    def clashes(self, names: Collection[str], group: str = CLASH) -> tuple[str, ...]:
+        """What a record with fields of these names, or a row of such a table, says of labels of the same names."""
+        return tuple(f"{group}/{label}" for label in self.labels if label in names)
 
     def origin(self, offset: int) -> str:
         return f"{self.path}@{offset}"

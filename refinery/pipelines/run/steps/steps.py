@@ -80,6 +80,10 @@ def language_parts(keep: Sequence[str] = ()) -> list[Part]:
     return [Part("the language of each text", {"language": {"languages": list(keep)} if keep else True})]
 
 
-def extract_parts(markdown: bool = False) -> list[Part]:
-    """Take the main text out of HTML. markdown: with headings, items and tables marked."""
-    return [Part("the main text of pages", {"extract": {"output": "markdown" if markdown else "text"}})]
+def extract_parts(markdown: bool = False, into: str = "") -> list[Part]:
+    """Take the main text out of HTML. markdown: with headings, items and tables marked. into: the new field that gets
+    it; "" where the output is shards."""
+    parts = [Part("the main text of pages", {"extract": {"output": "markdown" if markdown else "text"}})]
+    if into:
+        parts.append(Part("it goes into a new field of each row", {"rows": {"texts": "all", "into": into}}))
+    return parts

@@ -12,12 +12,14 @@ from refinery.pipelines.run.funnel import CounterEntry
 from refinery.transforms.core.job.task_list import write_task_list
 from refinery.transforms.extract.extract import EXTRACT, ExtractParams
 from refinery.transforms.read.find_files import find_files
-from refinery.transforms.read.task import CLASH, ReadTask
+from refinery.transforms.read.task import COLUMN_CLASH, ReadTask
 from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.rows.labels import find_label
 from refinery.transforms.write.rows.output_paths import output_paths
+from refinery.transforms.write.rows.rows import Label
+from refinery.transforms.write.rows.rows_stage import ROWS, RowsParams
 from refinery.transforms.write.rows.write_files import KIND, FilesJob, OutputFile
-from refinery.transforms.write.rows.writer import ACCOUNTS
+from refinery.transforms.write.rows.writer import ACCOUNTS, LAYOUT
 from refinery.transforms.write.shards import provenance_columns
 
 OUTPUTS = "outputs.json"  # in the accounts: every file that was written
@@ -55,15 +57,28 @@ def output_files(recipe: Recipe, tasks: Sequence[ReadTask]) -> list[OutputFile]:
     ]
 
 
+def new_fields(recipe: Recipe) -> tuple[str, ...]:
+    """Names of the fields that the rows of such a run get."""
+    if recipe.layout != LAYOUT:
+        return ()
+    into = (recipe.params_of(ROWS) or RowsParams()).into
+    return (*([into] if into else []), *recipe.annotate)
+
+
 def files_job(
     recipe: Recipe, tasks: Sequence[ReadTask], work: str, prefix: str, counters: Sequence[CounterEntry]
 ) -> FilesJob:
     """The job that copies the rows back. work: where the list of files is written. prefix: of the accounts. counters:
-    of phase 1, which found the fields that have the name of a label; that label is named apart, in all files."""
+    of phase 1, which found the columns that have the name of a label; that label is named apart, in all files."""
     taken = {entry["reason"] for entry in counters if entry["outcome"] == "found"}
     labels = [find_label(name, recipe.notes()) for name in recipe.annotate]
     files = output_files(recipe, tasks)
     largest = sorted(files, key=lambda file: (-file.task.size, file.domain, file.number))
+    rows = recipe.params_of(ROWS) or RowsParams()
+    into = None
+    if rows.into:
+        into = Label(rows.into, "")
+        into = into.named_apart() if f"{COLUMN_CLASH}/{rows.into}" in taken else into
     return FilesJob(
         files=write_task_list(work, "shards", [file.to_line() for file in largest]),
         outputs=outputs_of(prefix),
@@ -74,8 +89,9 @@ def files_job(
         columns=provenance_columns(recipe.provenance()),
         notes=measured_notes(recipe.notes()),
         counted=recipe.counted(),
-        labels=tuple(each.named_apart() if f"{CLASH}/{each.label.name}" in taken else each for each in labels),
+        labels=tuple(each.named_apart() if f"{COLUMN_CLASH}/{each.label.name}" in taken else each for each in labels),
         extract=recipe.params_of(EXTRACT) or ExtractParams(),
+        into=into,
     )
 
 

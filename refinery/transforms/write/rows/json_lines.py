@@ -21,7 +21,8 @@ def copy_lines(
     task: ReadTask, source: ByteSource, stream: MemberStream, rows: Rows, limits: LimitParams, write: Write
 ) -> None:
     """The lines that stay, each with the line feed that ends it, as they are or as their edits say. Blank lines are not
-    rows, so they go. A byte order mark belongs to its line.
+    rows, so they go. A byte order mark belongs to its line. A line that has a label's name as a key gets that label
+    under another name, as each line is a record of its own.
 
     Raises RowError for a row that does not begin a line, and for an edit that cannot be made, as of a line above
     limits.max_decompressed_bytes. Memory: two blocks, and an edited line; a line that is not edited may be any size.
@@ -33,12 +34,15 @@ def copy_lines(
                 line = with_text(line, task.text_field, edit.text)
             if not edit.labels:
                 return line
-            known = known_names(line, rows.columns)
+            columns = rows.columns
+            if known := known_names(line, columns):
+                columns = [each.named_apart() if each.name in known else each for each in columns]
+                known = known_names(line, columns)
             if not known:
-                return with_labels(line, rows.columns, edit.labels)
+                return with_labels(line, columns, edit.labels)
         except ValueError as error:
             raise RowError(task, row, str(error)) from None
-        refuse_taken(task, row, rows.columns, known)
+        refuse_taken(task, row, columns, known)
         return line
 
     pick_lines(task, read_blocks(stream), rows.edits(task), change, limits.max_decompressed_bytes, write)

@@ -13,7 +13,6 @@ from refinery.transforms.write.rows.rows import Label
 # Notes of documents that would have been dropped: why, and the id of the document that would have stood for it.
 REASON, ORIGINAL = "label_reason", "label_original"
 WOULD_DROP = "would-drop"  # group of findings in the funnel
-NAMED_APART = "refinery_"  # before the name of a label that a field of the inputs has
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class LabelOf:
 
     def named_apart(self) -> "LabelOf":
         """The same under a name that no field of the inputs has."""
-        return replace(self, label=replace(self.label, name=NAMED_APART + self.label.name))
+        return replace(self, label=self.label.named_apart())
 
 
 def _noted(meta: Mapping[str, Any], name: str, empty: Scalar) -> Scalar:

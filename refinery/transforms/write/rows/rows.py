@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -16,6 +16,7 @@ from refinery.transforms.read.task import ReadTask
 T = TypeVar("T")
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+NAMED_APART = "refinery_"  # before the name of a label that a field has already
 INTEGERS = range(-(1 << 63), 1 << 63)
 LEFT = "a text or labels are given for this row, and it is not among the rows that are kept, or not in their order"
 # Type of a label's values -> what it is called.
@@ -54,6 +55,10 @@ class Label:
                 f"label {self.name}: empty: {given(self.empty)} given, text, true, false or a number is allowed"
             )
         self.checked(self.empty)
+
+    def named_apart(self) -> "Label":
+        """The same under a name that fields hardly have."""
+        return replace(self, name=NAMED_APART + self.name)
 
     @property
     def kind(self) -> type:

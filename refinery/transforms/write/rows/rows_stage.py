@@ -19,6 +19,8 @@ class RowsParams(Params):
     texts: Literal["changed", "all"] = "changed"
     """`changed` writes the text of rows whose text a stage changed, and leaves all others as they are; `all` writes
     every text, as after extraction"""
+    into: str = ""
+    """the field that texts are written into, a new one; empty: the one that they were read from"""
 
 
 def finish_row(doc: Document, params: RowsParams) -> EncodedDocument:

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import merge
+from itertools import repeat
 from typing import Any
 
 import apache_beam as beam
@@ -39,7 +40,7 @@ from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import read_batches
 from refinery.transforms.write.rows.copy_rows import copy_rows
 from refinery.transforms.write.rows.labels import ORIGINAL, REASON, LabelOf
-from refinery.transforms.write.rows.rows import Rows
+from refinery.transforms.write.rows.rows import Label, Rows
 from refinery.transforms.write.rows.rows_stage import OFFSET_BITS
 from refinery.transforms.write.shard_documents import ShardDocuments, sort_on_disk
 from refinery.transforms.write.shards import provenance_rows
@@ -82,7 +83,7 @@ class FilesJob:
     """What copying must know of a run. files: the list of `OutputFile`s. outputs: where they go. prefix: where their
     provenance goes. domains: source -> domain. counts: files of each domain. columns, notes, counted: as of
     `ShardsJob`. labels: fields that every row gets; then all rows stay. extract: how rows without a document are judged
-    for their label."""
+    for their label. into: the new field of texts, None where they replace those that were read."""
 
     files: TaskList
     outputs: str
@@ -95,6 +96,7 @@ class FilesJob:
     counted: frozenset[str] = frozenset()
     labels: Sequence[LabelOf] = ()
     extract: ExtractParams = field(default_factory=ExtractParams)
+    into: Label | None = None
 
 
 class _BatchRows(BatchDocuments):
@@ -142,12 +144,12 @@ def _batches(values: Iterable[bytes], lines: list[bytes], originals: dict[int, s
 def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, str], job: FilesJob) -> bytes:
     offsets = documents.facts["order"].to_pylist()
     written = zip(offsets, documents.values("tokens"), strict=True)
-    texts = ((offset, text.decode()) for offset, text in written if text)
+    texts = ((offset, text.decode()) for offset, text in written if text) if job.into is None else ()
     others = dict(rows_beside(file.task, set(offsets), job))  # few: no document was made of them
     with scratch_folder(file.path) as scratch:
         local = scratch / "rows"
-        columns = tuple(each.label for each in job.labels)
-        labels = merge(_labels(offsets, documents, originals, job.labels), _labels_beside(others, job.labels))
+        columns = (*([] if job.into is None else [job.into]), *(each.label for each in job.labels))
+        labels = merge(_labels(offsets, documents, originals, job), _labels_beside(others, job))
         rows = Rows(merge(offsets, others), texts, columns, labels if columns else ())
         copy_rows(file.task, local, rows, job.limits)
         size, crc32c, sha256 = checksums(local)
@@ -197,18 +199,20 @@ def _extraction(raw: RawDocument, params: ExtractParams) -> str:
 
 
 def _labels(
-    offsets: Sequence[int], documents: ShardDocuments, originals: Mapping[int, str], labels: Sequence[LabelOf]
+    offsets: Sequence[int], documents: ShardDocuments, originals: Mapping[int, str], job: FilesJob
 ) -> Iterator[tuple[int, tuple[Scalar, ...]]]:
-    for offset, meta in zip(offsets, documents.facts["meta"].to_pylist(), strict=True):
+    texts = repeat(()) if job.into is None else ((text.decode(),) for text in documents.values("tokens"))
+    for offset, meta, text in zip(offsets, documents.facts["meta"].to_pylist(), texts, strict=False):
         noted = orjson.loads(meta)
         if offset in originals:
             noted[ORIGINAL] = originals[offset]
-        yield offset, tuple(each.value(noted) for each in labels)
+        yield offset, (*text, *(each.value(noted) for each in job.labels))
 
 
-def _labels_beside(others: Mapping[int, str], labels: Sequence[LabelOf]) -> Iterator[tuple[int, tuple[Scalar, ...]]]:
+def _labels_beside(others: Mapping[int, str], job: FilesJob) -> Iterator[tuple[int, tuple[Scalar, ...]]]:
+    text = () if job.into is None else ("",)
     for offset, reason in others.items():
-        yield offset, tuple(each.value({REASON: reason}) for each in labels)
+        yield offset, (*text, *(each.value({REASON: reason}) for each in job.labels))
 
 
 def _publish_provenance(file: OutputFile, documents: ShardDocuments, job: FilesJob) -> Iterator[bytes]:
