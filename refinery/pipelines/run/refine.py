@@ -58,7 +58,7 @@ from refinery.pipelines.run.slices.sliced_job import Task, remove_exchanges
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.pipelines.run.wall_clock import ENDED, STARTED, note_time, read_times
 from refinery.pipelines.run.writing.last_job import last_job
-from refinery.pipelines.run.writing.output_files import new_fields
+from refinery.pipelines.run.writing.output_files import check_outputs, new_fields
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.wording import many
@@ -68,6 +68,7 @@ from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
+from refinery.transforms.write.rows.writer import LAYOUT
 from refinery.transforms.write.targets import expected_bytes
 
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
@@ -185,6 +186,8 @@ class Refinement:
         return self._publish([clean, dedup, shards])
 
     def _check_sources(self, *phases: Phase) -> None:
+        if self.recipe.layout == LAYOUT:
+            return  # a file of which all rows go is a result like others
         off = [source.name for source in self.recipe.sources if not source.enabled]
         check_sources(self._funnel(phases), self.recipe.failures, off)
 
@@ -198,7 +201,10 @@ class Refinement:
         )
         self.recipe, self.tasks, self.text_fields = settle_text_fields(self.recipe, planned, self.store, self.say)
         if probe:
-            refuse_empty(probe_sources(self.tasks, self.recipe.limits), self.recipe.failures, self.say)
+            empty = self.recipe.layout == LAYOUT  # rows without text stay
+            refuse_empty(probe_sources(self.tasks, self.recipe.limits, empty), self.recipe.failures, self.say)
+        if self.recipe.layout == LAYOUT:
+            check_outputs(self.recipe, self.tasks, self.prefix)
         self.inputs = describe_inputs(self.tasks)
         self.tasks = with_sums(self.tasks, self.inputs)
         for line in idle_settings(self.recipe, self.tasks):

@@ -14,6 +14,7 @@ from refinery.transforms.extract.extract import EXTRACT, ExtractParams
 from refinery.transforms.read.find_files import find_files
 from refinery.transforms.read.task import COLUMN_CLASH, ReadTask
 from refinery.transforms.statistics.tally import measured_notes
+from refinery.transforms.write.rows.copy_rows import refuse_uncopyable
 from refinery.transforms.write.rows.labels import find_label
 from refinery.transforms.write.rows.output_paths import output_paths
 from refinery.transforms.write.rows.rows import Label
@@ -55,6 +56,15 @@ def output_files(recipe: Recipe, tasks: Sequence[ReadTask]) -> list[OutputFile]:
         OutputFile(task, domain := facts[task.source].domain, task.file_index, counts[domain], places[task.path])
         for task in whole
     ]
+
+
+def check_outputs(recipe: Recipe, tasks: Sequence[ReadTask], prefix: str) -> None:
+    """Raise ValueError, before anything runs, where the files have no place: a prefix whose name says none, two files
+    for one place, or a format whose rows cannot be copied."""
+    outputs_of(prefix)
+    for task in {task.path: task for task in tasks}.values():
+        refuse_uncopyable(task)
+    output_files(recipe, tasks)
 
 
 def new_fields(recipe: Recipe) -> tuple[str, ...]:
