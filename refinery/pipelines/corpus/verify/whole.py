@@ -27,6 +27,7 @@ from refinery.pipelines.corpus.verify.other_files import RECORDS, check_others, 
 from refinery.pipelines.corpus.verify.pieces import (
     BEFORE,
     FILE,
+    OUTPUT,
     PART,
     PHASE,
     SHARD,
@@ -107,8 +108,8 @@ class Whole:
                 f"{MANIFEST}: recipe: shards.seed, shards.validation and sources with names expected; without them "
                 "order, place and sources of documents cannot be checked"
             )
-        yield from self._told(FILE, TOKENIZER, SHARD)
-        if manifest.recipe.get("exact_dup", True):  # a recipe may keep copies on purpose
+        yield from self._told(FILE, TOKENIZER, SHARD, OUTPUT)
+        if manifest.recipe.get("exact_dup", True) and not manifest.recipe.get("annotate"):  # else copies are kept
             yield from self._same_ids()
         yield from self._same_addresses()
         yield from collect("totals", check_totals(manifest, self._shards))
