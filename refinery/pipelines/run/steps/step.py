@@ -8,11 +8,11 @@ from typing import Any
 import yaml
 
 from refinery.pipelines.recipe.recipe import DEFAULT_LANE, SWITCHES, absent_sections, find_lane
-from refinery.transforms.write.rows.writer import LAYOUT
+from refinery.transforms.write.rows.writer import LAYOUT as AS_INPUT
 
 WIDTH = 120  # of a line of YAML
 SHARDS = "shards"
-LAYOUTS = (LAYOUT, SHARDS)
+LAYOUTS = (AS_INPUT, SHARDS)
 SOURCE = "input"  # the name of the only source
 ID_FIELD = "id"  # by which rows are named, where they have it
 
@@ -32,7 +32,7 @@ class Inputs:
 
     paths: tuple[str, ...]
     fields: Mapping[str, Any] = field(default_factory=dict)
-    layout: str = LAYOUT
+    layout: str = AS_INPUT
     annotate: tuple[str, ...] = ()
 
 
@@ -52,10 +52,10 @@ def switched_off() -> Mapping[str, Any]:
 
 def step_parts(name: str, inputs: Inputs, on: Sequence[Part]) -> list[Part]:
     """The recipe of a step. on: the sections that make it."""
-    shape: dict[str, Any] = {"layout": LAYOUT} if inputs.layout == LAYOUT else {"writer": "text"}
+    shape: dict[str, Any] = {"layout": AS_INPUT} if inputs.layout == AS_INPUT else {"writer": "text"}
     why = (
         "each file becomes one of the same name and form, with the rows that stay"
-        if inputs.layout == LAYOUT
+        if inputs.layout == AS_INPUT
         else "the texts become shards of Parquet"
     )
     if inputs.annotate:
@@ -78,11 +78,15 @@ def recipe_of(parts: Sequence[Part]) -> dict[str, Any]:
     return {key: value for part in parts for key, value in part.keys.items()}
 
 
-def recipe_text(parts: Sequence[Part], command: str) -> str:
-    """The recipe as YAML with comments. command: the line that made it."""
-    lines = [f"# {line}" for line in ("Made by", f"  {command}", "Change it and run `refinery refine` for more.")]
-    for part in parts:
+def recipe_text(parts: Sequence[Part], data: Mapping[str, Any], command: str) -> str:
+    """The recipe as YAML with comments. data: what it says, with settings. command: the line that made it, if any."""
+    told = ("Made by", f"  {command}") if command else ("Made by refinery in Python.",)
+    lines = [f"# {line}" for line in (*told, "Change it and run `refinery refine` for more.")]
+    known = {key for part in parts for key in part.keys}
+    further = {key: value for key, value in data.items() if key not in known}
+    for part in (*parts, *([Part("further settings", further)] if further else [])):
         lines.append("")
         lines += [f"# {part.why}"] if part.why else []
-        lines.append(yaml.safe_dump(dict(part.keys), sort_keys=False, allow_unicode=True, width=WIDTH).rstrip())
+        keys = {key: data[key] for key in part.keys if key in data}
+        lines.append(yaml.safe_dump(keys, sort_keys=False, allow_unicode=True, width=WIDTH).rstrip())
     return "\n".join(lines) + "\n"

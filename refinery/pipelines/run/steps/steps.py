@@ -8,6 +8,12 @@ from refinery.transforms.core.wording import nearest
 
 RULE_SETS = ("basic", "gopher", "repetition", "c4", "fineweb")  # of `heuristics`
 PUBLISHED = {"gopher": ("gopher", "repetition")}  # what a paper's name stands for, where that is more than one set
+# The fields that rows get where nothing is dropped.
+DEDUP_LABELS = ("duplicate", "duplicate_of", "copies", "reason")
+FILTER_LABELS = ("keep", "reason")
+REDACT_LABELS = ("pii", "pii_types", "secrets", "secret_rules")
+LANGUAGE_LABELS = ("language", "language_score")
+EXTRACT_LABELS = ("reason",)
 PII_TYPES = ("email", "phone", "ip", "mac", "iban", "card", "imei", "ssn", "national_id", "user_path")
 
 
