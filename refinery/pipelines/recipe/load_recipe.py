@@ -155,7 +155,7 @@ def with_writer(lane: Lane, data: Mapping[str, Any]) -> Lane:
     if data.get("tokenizer") not in (None, False):
         told = f"layout: {LAYOUT}" if is_as_input else f"writer: {name}"
         raise RecipeError(
-            f"tokenizer: given beside `{told}`, which writes texts: leave it out (`--set tokenizer=null`); "
+            f"tokenizer: given beside `{told}`, which writes texts. Leave it out (`--set tokenizer=null`); "
             "`refinery tokenize` takes it later"
         )
     last = ROWS if is_as_input else TEXT

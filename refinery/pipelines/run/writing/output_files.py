@@ -8,7 +8,6 @@ from typing import Any
 from refinery.loader.errors import FormatError
 from refinery.loader.format.sealed import seal, unseal
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.run.funnel import CounterEntry
 from refinery.transforms.core.job.task_list import write_task_list
 from refinery.transforms.extract.extract import EXTRACT, ExtractParams
 from refinery.transforms.read.find_files import find_files
@@ -76,7 +75,7 @@ def new_fields(recipe: Recipe) -> tuple[str, ...]:
 
 
 def files_job(
-    recipe: Recipe, tasks: Sequence[ReadTask], work: str, prefix: str, counters: Sequence[CounterEntry]
+    recipe: Recipe, tasks: Sequence[ReadTask], work: str, prefix: str, counters: Sequence[Mapping[str, Any]]
 ) -> FilesJob:
     """The job that copies the rows back. work: where the list of files is written. prefix: of the accounts. counters:
     of phase 1, which found the columns that have the name of a label; that label is named apart, in all files."""

@@ -30,6 +30,8 @@ from refinery.transforms.core.exchange.side_outputs import add_side_output
 from refinery.transforms.core.job.read_task_list import ReadTaskList
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.memory import with_memory
+from refinery.transforms.core.names import LABEL_ORIGINAL as ORIGINAL
+from refinery.transforms.core.names import LABEL_REASON as REASON
 from refinery.transforms.extract.clean_text import clean_text
 from refinery.transforms.extract.extract import ExtractParams, extract_document
 from refinery.transforms.read.sources import read_task
@@ -39,7 +41,7 @@ from refinery.transforms.statistics.tally import NO_NOTES, Measured
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import read_batches
 from refinery.transforms.write.rows.copy_rows import copy_rows
-from refinery.transforms.write.rows.labels import ORIGINAL, REASON, LabelOf
+from refinery.transforms.write.rows.labels import LabelOf
 from refinery.transforms.write.rows.rows import Label, Rows
 from refinery.transforms.write.rows.rows_stage import OFFSET_BITS
 from refinery.transforms.write.shard_documents import ShardDocuments, sort_on_disk
@@ -170,8 +172,8 @@ def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, s
 
 
 def rows_beside(task: ReadTask, known: set[int], job: FilesJob) -> Iterator[tuple[int, str]]:
-    """Rows of a file that are no document since they have no text, ascending, each with the reason; with labels, also
-    those of which extraction made none. known: rows that stay in any case. Cost: the file is read once more."""
+    """Rows of a file of which no document was made, since they have no text; ascending, with the reason. With labels,
+    also those of which extraction made none. known: rows that stay in any case. Cost: the file is read once more."""
     for one in read_task(task, job.limits):
         offset = one.origin.rpartition("@")[2]
         if not offset.isdigit() or int(offset) in known:
