@@ -364,7 +364,8 @@ class Refinement:
         self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals.get("tokens")):
             self.say(line)
-        for line in (*source_table(source_rows(funnel, tokens_by_source(manifest))), *loss_warnings(funnel)):
+        rows = source_rows(funnel, tokens_by_source(manifest))
+        for line in (*source_table(rows, manifest.has_tokens), *loss_warnings(funnel)):
             self.say(line)
         return manifest
 

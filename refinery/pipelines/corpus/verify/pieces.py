@@ -162,7 +162,7 @@ class Checker:
         elif piece.kind == PART:
             finding.failures += collect(piece.path, check_part(self.store, piece.path, piece.part))
         else:
-            check = compare_shard(self._before, ChangedShard(*piece.part), finding.facts)
+            check = compare_shard(self._before, ChangedShard(*piece.part), finding.facts, self.question.writer)
             finding.content += collect(piece.path, check)
         return finding
 

@@ -4,9 +4,10 @@ https://github.com/huggingface/hub-docs/blob/main/datasetcard.md
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from refinery.loader.format.manifest import Manifest
 from refinery.pipelines.reports.cards.facts import CardFacts
 from refinery.pipelines.reports.cards.markdown import line_of, to_yaml
 
@@ -14,6 +15,7 @@ SIZES = (("n<1K", 10**3), ("1K<n<10K", 10**4), ("10K<n<100K", 10**5), ("100K<n<1
 LARGER = (("10M<n<100M", 10**8), ("100M<n<1B", 10**9), ("1B<n<10B", 10**10), ("10B<n<100B", 10**11))
 LARGEST = "100B<n<1T"
 LANGUAGE = re.compile(r"[a-z]{2,3}")  # of ISO 639
+LOADABLE = re.compile(r"\.(jsonl|parquet)(\.(zst|gz))?")  # endings of files that `datasets` reads by themselves
 LICENSE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,63}")  # as the hub spells them
 
 
@@ -40,7 +42,7 @@ def shared_data(name: str, documents: int) -> dict[str, Any]:
 
 
 def corpus_data(facts: CardFacts) -> dict[str, Any]:
-    """Of a corpus. Its tokens are not a table, so the only configuration is that of the provenance files."""
+    """Of a corpus. Tokens are not a table, so one of tokens has the configuration of its provenance files alone."""
     languages = [code for code in language_codes(facts) if LANGUAGE.fullmatch(code)]
     if facts.category("code_language"):
         languages.append("code")
@@ -50,7 +52,7 @@ def corpus_data(facts: CardFacts) -> dict[str, Any]:
     if LICENSE.fullmatch(facts.about.license):
         found["license"] = facts.about.license
     if any(shard.provenance_file for shard in facts.manifest.shards):
-        found["configs"] = [provenance_configuration(facts.splits)]
+        found["configs"] = list(configurations(facts))
     return found
 
 
@@ -60,7 +62,23 @@ def language_codes(facts: CardFacts) -> list[str]:
     return [value.value for value in known.values if value.value] if known else []
 
 
-def provenance_configuration(splits: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """The provenance files as a configuration."""
-    files = [{"split": split, "path": f"{split}/*/*.provenance.parquet"} for split in sorted(splits)]
-    return {"config_name": "provenance", "default": True, "data_files": files}
+def loadable_texts(manifest: Manifest) -> str:
+    """The ending of the files of texts that `datasets` loads; "" where there are none."""
+    ending = manifest.written.endings[0][1]
+    return "" if manifest.has_tokens or not LOADABLE.fullmatch(ending) else ending
+
+
+def configurations(facts: CardFacts) -> Iterator[dict[str, Any]]:
+    """The texts, as far as `datasets` loads them, and the provenance files where these are others."""
+    written = facts.manifest.written
+    texts = loadable_texts(facts.manifest)
+    if texts:
+        yield configuration("texts", facts.splits, texts, True)
+    if not written.has_text_column:
+        yield configuration("provenance", facts.splits, dict(written.endings)["provenance"], not texts)
+
+
+def configuration(name: str, splits: Iterable[str], ending: str, default: bool) -> dict[str, Any]:
+    """The shards' files of an ending as a configuration."""
+    files = [{"split": split, "path": f"{split}/*/*{ending}"} for split in sorted(splits)]
+    return {"config_name": name, **({"default": True} if default else {}), "data_files": files}

@@ -96,7 +96,7 @@ def _lines(found: Inspection) -> Iterator[str]:
         yield ""
         tokens = found.manifest.totals.get("tokens") if found.manifest else None
         yield from funnel_table(found.funnel, found.seconds, tokens)
-        yield from source_table(_sources(found))
+        yield from source_table(_sources(found), found.manifest is None or found.manifest.has_tokens)
         yield from loss_warnings(found.funnel)
     for stage, errors in found.dead.items():
         place = f"{(found.prefix if found.manifest else found.work).rstrip('/')}/dead_letters"
