@@ -145,15 +145,17 @@ def with_target(lane: Lane) -> Lane:
 
 def with_writer(lane: Lane, data: Mapping[str, Any]) -> Lane:
     """The lane with the writer that a recipe names, where that is one of texts: it hands these to it in place of
-    encoding. Raises RecipeError for one that is not known, and for a tokenizer beside it."""
+    encoding. Raises RecipeError for what a recipe says of tokens beside it."""
     name = data.get("writer", "")
     writer = TEXT_WRITERS.get(name) if isinstance(name, str) else None
     if writer is None or writer == lane.writer:
         return lane
-    if data.get("tokenizer") not in (None, False):
+    given_here = [key for key in ("tokenizer", "packed") if data.get(key) not in (None, False)]
+    for key in [*given_here, *(["sources: target"] if has_target(data.get("sources")) else [])]:
+        how = "" if ":" in key else f" (`--set {key}=null`)"
         raise RecipeError(
-            f"tokenizer: given beside `writer: {name}`, which writes texts: leave it out (`--set tokenizer=null`); "
-            "`refinery tokenize` takes it later"
+            f"{key}: given beside `writer: {name}`, which writes texts: leave it out{how}; `refinery tokenize` takes "
+            "it later"
         )
     return replace(lane, shards=tuple(TEXT if stage is ENCODE else stage for stage in lane.shards), writer=writer)
 

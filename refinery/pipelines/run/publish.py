@@ -15,6 +15,8 @@ from refinery.loader.format.manifest import (
 from refinery.loader.format.packed import describe_format
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.published.deduplicated import BEFORE, kept_by_source
+from refinery.pipelines.published.deduplicated import KEY as DEDUPLICATED
 from refinery.pipelines.published.dropped import DROPPED, build_dropped, dump_dropped
 from refinery.pipelines.published.statistics.build import build_statistics
 from refinery.pipelines.published.statistics.published import STATISTICS, dump_statistics
@@ -102,6 +104,9 @@ def publish_corpus(
     }
     if layout := packed_rows(recipe, tokenizer):
         payload["packed"] = describe_format(layout)
+    if tokenizer is None:
+        before = {stage.name for phase in BEFORE for stage in lane.phase(phase)}
+        payload[DEDUPLICATED] = kept_by_source(funnel, before)
     made = make_manifest(payload)  # what readers will accept, before it counts
     made.publish(store)
     return made.manifest

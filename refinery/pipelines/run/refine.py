@@ -20,6 +20,7 @@ from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.phase_work import dedup_step, dedup_work, shards_work
+from refinery.pipelines.published.deduplicated import by_domain, kept_by_source
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
 from refinery.pipelines.recipe.idle import idle_settings
@@ -291,33 +292,40 @@ class Refinement:
 
     def _undeduplicated(self, clean: Phase) -> dict[str, dict[str, int]]:
         """Documents and bytes per domain where deduplication is off: what the last stage of phase 1 kept."""
-        return self._by_domain(self._kept([clean]))
+        return by_domain(self._kept([clean]), self._domains())
 
     def _kept(self, phases: Sequence[Phase]) -> dict[str, dict[str, int]]:
         """Documents and bytes per source: what the last stage of these phases kept."""
-        return {row["source"]: row["kept"] for row in self._funnel(phases)}
+        return kept_by_source(self._funnel(phases), self.recipe.LANE.funnel)
 
-    def _by_domain(self, sources: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-        totals: dict[str, dict[str, int]] = {}
-        facts = self.recipe.source_facts()
-        for source, kept in sources.items():
-            domain = totals.setdefault(facts[source].domain, {"documents": 0, "bytes": 0})
-            for unit in domain:
-                domain[unit] += kept[unit]
-        return totals
+    def _domains(self) -> dict[str, str]:
+        return {name: facts.domain for name, facts in self.recipe.source_facts().items()}
 
     def _shards(self, clean: Phase, dedup: Phase) -> Mapping[str, Any]:
         pairs = pair_parts(clean, dedup)
         targets = self.recipe.targets()
         kept = dedup.report["kept"]
         if targets:
-            kept = self._by_domain(expected_bytes(self._kept([clean, dedup]), targets))
-        counts = shard_counts(kept, self.recipe.shards)
+            kept = by_domain(expected_bytes(self._kept([clean, dedup]), targets), self._domains())
+        job = self._shards_job(kept, targets)
         removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
-        job = ShardsJob(
+        name = "shards/report.json"
+        work = shards_work(self.recipe, clean.parts("documents"), job.counts)
+
+        def build(pipeline: beam.Pipeline) -> None:
+            todo = write_pairs(self.work, pairs)
+            facts = self.jobs.facts("shards")
+            check = self._sums(clean, dedup)
+            graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts, check, self.digests)
+
+        return self.jobs.run("shards", name, work.title, build, work=work)
+
+    def _shards_job(self, kept: Mapping[str, Mapping[str, int]], targets: Mapping[str, int]) -> ShardsJob:
+        """What the writer must know. kept: documents and bytes of each domain."""
+        return ShardsJob(
             params=self.recipe.shards,
-            counts=counts,
-            domains={name: facts.domain for name, facts in self.recipe.source_facts().items()},
+            counts=shard_counts(kept, self.recipe.shards),
+            domains=self._domains(),
             dtype="" if self.tokenizer is None else dtype_for(self.tokenizer.vocab_size).name,
             columns=provenance_columns(self.recipe.provenance()),
             prefix=self.prefix,
@@ -327,16 +335,6 @@ class Refinement:
             counted=self.recipe.counted(),
             writer=self.recipe.LANE.writer,
         )
-        name = "shards/report.json"
-        work = shards_work(self.recipe, clean.parts("documents"), counts)
-
-        def build(pipeline: beam.Pipeline) -> None:
-            todo = write_pairs(self.work, pairs)
-            facts = self.jobs.facts("shards")
-            check = self._sums(clean, dedup)
-            graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts, check, self.digests)
-
-        return self.jobs.run("shards", name, work.title, build, work=work)
 
     # --- the end ------------------------------------------------------------------------------------------------
 
