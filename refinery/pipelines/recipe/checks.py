@@ -35,8 +35,13 @@ def check_files(recipe: Recipe) -> TokenizerInfo | None:
         check_stage(stage, params)
     check_signature(recipe)
     check_compared(recipe)
-    if not writer.counts_tokens:
-        return None
+    return check_tokens(recipe) if writer.counts_tokens else None
+
+
+def check_tokens(recipe: Recipe) -> TokenizerInfo:
+    """Load the tokenizer alone; returns what the run must know of it. Raises RecipeError as `check_files`."""
+    stage, params = next(found for found in recipe.active(PHASES[-1]) if "tokenizer" in found[0].sections)
+    check_stage(stage, params)
     tokenizer = check_tokenizer(recipe.tokenizer)
     packed_rows(recipe, tokenizer)
     return tokenizer

@@ -50,7 +50,7 @@ from refinery.pipelines.run.phases import (
     remove_work,
 )
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
-from refinery.pipelines.run.publish import publish_corpus, publish_records
+from refinery.pipelines.run.publish import measured_files, publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
 from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.run.slices.failures import remove_failures
@@ -359,6 +359,7 @@ class Refinement:
             funnel,
             {"refinery": version(DISTRIBUTION), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
             partial(publish_records, self.recipe, phases, self.jobs),
+            **self._published_beside(phases),
         )
         note_time(self.work_store, ENDED)
         self._leave_report(merged["seconds"])
@@ -368,6 +369,9 @@ class Refinement:
         for line in (*source_table(source_rows(funnel, tokens_by_source(manifest))), *loss_warnings(funnel)):
             self.say(line)
         return manifest
+
+    def _published_beside(self, phases: Sequence[Phase]) -> dict[str, Any]:
+        return {"small_files": partial(measured_files, phases, self.recipe)}
 
     def _leave_report(self, seconds: Mapping[str, float] | None) -> None:
         leave_report(self.store, seconds, self.recipe.LANE.stages, self.say, read_times(self.work_store))
