@@ -39,9 +39,11 @@ def check_files(recipe: Recipe) -> TokenizerInfo | None:
 
 
 def check_tokens(recipe: Recipe) -> TokenizerInfo:
-    """Load the tokenizer alone; returns what the run must know of it. Raises RecipeError as `check_files`."""
-    stage, params = next(found for found in recipe.active(PHASES[-1]) if "tokenizer" in found[0].sections)
-    check_stage(stage, params)
+    """Load what its encoding stages need; returns what the run must know of its tokenizer. Raises RecipeError as
+    `check_files`."""
+    for stage, params in recipe.active(PHASES[-1]):
+        if stage in recipe.LANE.encoding:
+            check_stage(stage, params)
     tokenizer = check_tokenizer(recipe.tokenizer)
     packed_rows(recipe, tokenizer)
     return tokenizer

@@ -22,8 +22,8 @@ from refinery.pipelines.published.statistics.published import STATISTICS, dump_s
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.inputs_read.published import INPUTS
 from refinery.pipelines.run.phases import Phase
-from refinery.pipelines.run.tokenizing.identity import encoding_stages
-from refinery.transforms.statistics.points import PUBLISHED
+from refinery.pipelines.run.tokenizing.identity import PHASE
+from refinery.transforms.statistics.points import PUBLISHED, Point, points_of
 from refinery.transforms.write.records import FOLDERS
 from refinery.transforms.write.text_stage import TEXT
 
@@ -33,13 +33,12 @@ MOST_INPUTS = 1 << 28  # bytes of inputs.json, as of _run.json
 
 def carried_stages(manifest: Manifest, recipe: Recipe) -> list[dict[str, Any]]:
     """The stages of the corpus of tokens, as its manifest lists them."""
-    known = {row["stage"] for row in carried_rows(manifest)} | {s.name for s in recipe.LANE.stages}
+    known = {row["stage"] for row in carried_rows(manifest)} | {stage.name for stage in recipe.LANE.stages}
     before = [
         {"name": STAGE_OF_TEXTS if stage.name == STAGE else stage.name, "phase": stage.phase, "version": stage.version}
         for stage in manifest.stages
     ]
-    own = [s for s in recipe.LANE.stages if s.name in encoding_stages(recipe)]
-    behind = [{"name": s.name, "phase": recipe.LANE.phase_of(s), "version": s.version} for s in own]
+    behind = [{"name": stage.name, "phase": PHASE, "version": stage.version} for stage in recipe.LANE.encoding]
     return [*(stage for stage in before if stage["name"] in known), *behind]
 
 
@@ -73,14 +72,24 @@ def carried_files(
     hold measured anew; examples of what was dropped; checksums of the inputs. report: of the job."""
     if statistics := read_statistics(corpus):
         tally = find_tally(report, PUBLISHED)
-        point = describe_point(PUBLISHED, recipe.LANE.funnel[-1], tally, recipe.notes())
+        points = {point.name: point for point in statistics.points}
+        for point, after in measured_points(recipe):
+            points[point.name] = describe_point(point, after, find_tally(report, point), recipe.notes())
         measured = None if tally is None else describe_shards(tally, len(first_of_shards(shards)))
-        points = (*(each for each in statistics.points if each.name != PUBLISHED.name), point)
-        yield STATISTICS, dump_statistics(statistics.model_copy(update={"points": points, "shards": measured}))
+        update = {"points": tuple(points.values()), "shards": measured}
+        yield STATISTICS, dump_statistics(statistics.model_copy(update=update))
     if dropped := read_dropped(corpus):
         yield DROPPED, dump_dropped(joined_dropped(dropped, build_dropped({"clean": {}, "shards": report})))
     if corpus.lists(INPUTS):
         yield INPUTS, corpus.read(INPUTS, MOST_INPUTS)
+
+
+def measured_points(recipe: Recipe) -> Iterator[tuple[Point, str]]:
+    """The points that are measured anew, each with the stage behind which it is: texts as they go to the encoder where
+    a stage changes them before it, and documents in the shards."""
+    encoding = [stage for stage, _ in recipe.active(PHASE) if stage in recipe.LANE.encoding]
+    yield from ((point, after) for after, point in points_of(PHASE, encoding) if after)
+    yield PUBLISHED, recipe.LANE.funnel[-1]
 
 
 def taken_sources(rows: Sequence[Row]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import apache_beam as beam
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so no runner pickles one
-from refinery.pipelines.recipe.graphs import MERGERS, categories_of
+from refinery.pipelines.recipe.graphs import MERGERS, apply_stages
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.tokenizing.read_texts import TextFormat, carry_file, read_texts
 from refinery.transforms.core.document import Document
@@ -19,7 +19,6 @@ from refinery.transforms.core.job.read_task_list import ReadTaskList
 from refinery.transforms.core.job.report import Check
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.job.write_report import WriteReport
-from refinery.transforms.statistics.dropped import DropRecorder
 from refinery.transforms.write.shard_reports import KIND as SHARDS
 from refinery.transforms.write.shard_reports import MergeShards
 from refinery.transforms.write.shards import ShardsJob
@@ -74,9 +73,7 @@ def tokenize(
 ) -> None:
     """Text shards -> the shards of tokens of one run with this recipe, under the job's prefix."""
     docs = pipeline | read  # Document
-    stage, params = next(found for found in recipe.active("shards") if "tokenizer" in found[0].sections)
-    recorder = DropRecorder(stage, params, categories_of(recipe))
-    encoded = docs | stage(params, recipe.rejects, digests, recorder)  # EncodedDocument
+    encoded = apply_stages(docs, recipe, "shards", True, digests, recipe.LANE.encoding)  # EncodedDocument
     write_corpus(encoded, job)
     pipeline | carry
     pipeline | WriteReport(work, report, facts, {**MERGERS, SHARDS: MergeShards}, check)

@@ -20,10 +20,8 @@ PHASE = "shards"
 
 
 def encoding_stages(recipe: Recipe) -> tuple[str, ...]:
-    """Names of the stages that turn texts into shards: the one that encodes, and what is behind it."""
-    names = [stage.name for stage in recipe.LANE.phase(PHASE)]
-    first = next(n for n, stage in enumerate(recipe.LANE.phase(PHASE)) if "tokenizer" in stage.sections)
-    return tuple(names[first:])
+    """Names of the stages that turn texts into shards, and of those behind them."""
+    return tuple(stage.name for stage in recipe.LANE.encoding)
 
 
 def recorded_digest(texts: TextCorpus) -> Callable[[str], str]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
@@ -34,13 +35,13 @@ ROWS_AT_ONCE = 256  # that are counted together
 @dataclass(frozen=True)
 class TextFormat:
     """What all shards of a corpus have in common. schema: of the provenance files, with `text` where the texts are in
-    them. noted: columns that stages fill. counted: those of them that are 0 where a document has no such note. sources:
-    of the recipe."""
+    them. noted: columns that stages fill, each with whether it holds numbers of 32 bits. counted: those of them that
+    are 0 where a document has no such note. sources: of the recipe."""
 
     root: str
     writer: Writer
     schema: pa.Schema
-    noted: tuple[str, ...]
+    noted: Mapping[str, bool]
     counted: frozenset[str]
     sources: frozenset[str]
 
@@ -48,7 +49,7 @@ class TextFormat:
 def text_format(root: str, manifest: Manifest, writer: Writer, counted: frozenset[str]) -> TextFormat:
     """Of the corpus with that manifest."""
     sources = frozenset(source["name"] for source in manifest.recipe["sources"])
-    noted = tuple(column.name for column in manifest.columns)
+    noted = {column.name: column.type == "float" for column in manifest.columns}
     return TextFormat(root, writer, manifest.provenance_schema, noted, counted, sources)
 
 
@@ -95,10 +96,10 @@ def document_of(row: Mapping[str, Any], text: str, texts: TextFormat) -> Documen
     if row["source"] not in texts.sources:
         raise ValueError(f"source {row['source']!r:.80} found, one of the recipe expected")
     meta: dict[str, Scalar] = orjson.loads(row["meta"])
-    for name in texts.noted:
+    for name, is_float in texts.noted.items():
         value = row[name]
         if value is not None and value != "" and not (value == 0 and name in texts.counted):
-            meta[name] = value
+            meta[name] = shortest(value) if is_float else value
     meta[COPIES] = row["copies"]
     meta["copy_sources"] = ",".join(row["sources"])
     noted = meta.pop(TEXT_ID, None)
@@ -108,6 +109,15 @@ def document_of(row: Mapping[str, Any], text: str, texts: TextFormat) -> Documen
             f"its text has the id {found or doc.id.hex()}, {noted or doc.id.hex()} expected from its provenance"
         )
     return doc
+
+
+def shortest(value: float) -> float:
+    """The number with fewest digits that a column of 32 bits holds as `value`: what a stage had noted, if it rounds.
+
+    >>> shortest(0.5166000127792358)
+    0.5166
+    """
+    return float(str(np.float32(value)))
 
 
 @contextmanager

@@ -11,10 +11,10 @@ from refinery.pipelines.published.deduplicated import read_deduplicated
 from refinery.pipelines.published.published import PublishedCorpus
 from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe, recorded_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, override
-from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.recipe.recipe import Recipe, find_lane, lane_names
 from refinery.transforms.write.text_stage import TEXT
 
-OWN = ("tokenizer", "shards", "packed", "failures", "run")  # sections of a recipe that this step may set
+OWN = ("tokenizer", "shards", "packed", "failures", "run")  # sections that this step may set, beside its stages'
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,9 @@ def tokens_recipe(
     """The recipe that makes the tokens in one run. recorded: that of the texts. Raises RecipeError."""
     data: Any = {**recorded, "writer": "", "tokenizer": dict(tokenizer)}
     data.pop(TEXT.key, None)
+    own = own_sections(recorded)
     for setting in settings:
-        check_setting(setting)
+        check_setting(setting, own)
         data = override(data, setting)
     if recipe_file:
         check_recipe_file(recipe_file, recorded)
@@ -88,13 +89,20 @@ def tokens_recipe(
     return recipe
 
 
-def check_setting(setting: str) -> None:
-    """Raise RecipeError for a setting that decided the texts."""
+def own_sections(recorded: Mapping[str, Any]) -> tuple[str, ...]:
+    """Sections of the recipe that this step may set."""
+    lane = recorded["lane"]
+    encoding = find_lane(lane).encoding if lane in lane_names() else ()
+    return tuple(dict.fromkeys([*OWN, *(stage.key for stage in encoding if stage.key)]))
+
+
+def check_setting(setting: str, own: Sequence[str] = OWN) -> None:
+    """Raise RecipeError for a setting that decided the texts. own: sections that this step may set."""
     keys = re.sub(r"\[([0-9]+)\]", r".\1", setting.partition("=")[0].strip()).split(".")
-    if keys[0] in OWN or (keys[0] == "sources" and keys[-1] == "target" and len(keys) == 3):
+    if keys[0] in own or (keys[0] == "sources" and keys[-1] == "target" and len(keys) == 3):
         return
     raise RecipeError(
-        f"--set {keys[0]}: given, {', '.join(OWN)} and sources.NAME.target are allowed: everything else decided the "
+        f"--set {keys[0]}: given, {', '.join(own)} and sources.NAME.target are allowed: everything else decided the "
         "texts, run their recipe again"
     )
 

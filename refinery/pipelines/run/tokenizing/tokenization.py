@@ -59,14 +59,15 @@ class Tokenization(Refinement):
         if self.runner.remote:
             from refinery.pipelines.runners.dataflow.flag_checks import check_reach_of
 
-            check_reach_of({"PREFIX": texts.corpus.root, "tokenizer.path": self.recipe.tokenizer.path})
+            check_reach_of({"PREFIX": texts.corpus.root, "--tokenizer": self.recipe.tokenizer.path})
         self.tokenizer = check_tokens(self.recipe)
         self.store, self.work_store = open_store(self.prefix), open_store(self.work)
         self.cut, self.tasks, self.inputs = None, [], list(texts.run["inputs"])
         self.identity = describe_tokens(texts)
         self.fingerprints = self.identity["phases"]
-        path = self.recipe.tokenizer.path
-        self.digests = {path: recorded_digest(texts)(path)}
+        digest, encoding = recorded_digest(texts), self.recipe.LANE.encoding
+        active = [found for found in self.recipe.active(PHASE) if found[0] in encoding]
+        self.digests = {path: digest(path) for stage, params in active for path in stage.files(params)}
         self.jobs = PhaseJobs(
             name=self.recipe.name,
             prefix=self.prefix,
