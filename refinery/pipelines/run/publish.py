@@ -25,6 +25,7 @@ from refinery.pipelines.published.statistics.published import STATISTICS, dump_s
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.reports.cards.text_card import with_text_card
 from refinery.pipelines.run.funnel import CountsDisagree, check_removals, check_shards
 from refinery.pipelines.run.inputs_read.published import INPUTS, KEY, dump_inputs
 from refinery.pipelines.run.phase_jobs import PhaseJobs
@@ -109,6 +110,7 @@ def publish_corpus(
     if tokenizer is None:
         before = {stage.name for phase in BEFORE for stage in lane.phase(phase)}
         payload[DEDUPLICATED] = kept_by_source(funnel, before)
+        payload = with_text_card(store, payload)
     made = make_manifest({**payload, **further})  # what readers will accept, before it counts
     made.publish(store)
     return made.manifest

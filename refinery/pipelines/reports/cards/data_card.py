@@ -9,7 +9,14 @@ from collections.abc import Iterator, Sequence
 from refinery.loader.format.manifest import MANIFEST, Manifest
 from refinery.pipelines.published.statistics.published import Category, Point, Series
 from refinery.pipelines.reports.cards.facts import NOTHING, CardFacts
-from refinery.pipelines.reports.cards.front_matter import corpus_data, front_matter
+from refinery.pipelines.reports.cards.front_matter import (
+    DEFAULT,
+    PROVENANCE,
+    corpus_data,
+    front_matter,
+    load_program,
+    shard_configurations,
+)
 from refinery.pipelines.reports.cards.handling import handling_lines
 from refinery.pipelines.reports.cards.markdown import code, fenced, quoted, table, text, to_yaml
 from refinery.pipelines.reports.cards.reproduce import reproduce
@@ -283,7 +290,12 @@ def _loading(facts: CardFacts) -> Iterator[str]:
             "    batch['text']",
         ]
     yield from fenced("\n".join(program), "python")
-    if any(shard.provenance_file for shard in facts.manifest.shards):
+    names = [each["config_name"] for each in shard_configurations(facts.manifest)]
+    if DEFAULT in names:
+        yield "`datasets` loads the texts with their provenance, too:"
+        yield ""
+        yield from fenced(load_program(), "python")
+    elif PROVENANCE in names:
         program = ["from datasets import load_dataset", "", 'load_dataset("this-folder", "provenance", split="train")']
         yield "The provenance is a table, which `datasets` loads:"
         yield ""

@@ -72,15 +72,6 @@ class CardFacts:
         point = self.published
         return next((each for each in point.categories if each.name == name), None) if point else None
 
-    @property
-    def splits(self) -> dict[str, list[str]]:
-        """Split -> its domains, both in the manifest's order."""
-        found: dict[str, list[str]] = {}
-        for shard in self.manifest.shards:
-            if shard.domain not in found.setdefault(shard.split, []):
-                found[shard.split].append(shard.domain)
-        return found
-
 
 def read_card_facts(location: str | Store, about: About) -> CardFacts:
     """The facts about the corpus at a location.

@@ -17,23 +17,8 @@ from refinery.pipelines.published.deduplicated import check_deduplicated, read_d
 from refinery.transforms.write import write_shards
 from tests.pipelines.code_runs import make_code_inputs
 from tests.pipelines.inputs import run
-from tests.pipelines.run.tokenizing.text_runs import TEXTS, make_text_inputs, published, refine, tokenize
+from tests.pipelines.run.tokenizing.text_runs import TEXTS, published, refine, tokenize
 from tests.sampling import one_commit_in_four
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_text_inputs(tmp_path_factory.mktemp("inputs"))
-
-
-@pytest.fixture(scope="module")
-def texts(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return refine(inputs, tmp_path_factory.mktemp("texts") / "corpus", *TEXTS)
-
-
-@pytest.fixture(scope="module")
-def direct(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return refine(inputs, tmp_path_factory.mktemp("direct") / "corpus")
 
 
 def plain(prefix: Path, name: str = "manifest.json") -> dict[str, Any]:
@@ -79,12 +64,15 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize(("writer", "workers"), [("text-jsonl", 2), ("text-jsonl-gzip", 0)])
-def test_of_any_writer_at_any_number_of_workers(
-    writer: str, workers: int, inputs: Path, direct: Path, tmp_path: Path
-) -> None:
-    texts = refine(inputs, tmp_path / "texts", "--set", "tokenizer=null", "--set", f"writer={writer}")
-    tokenize(texts, inputs, tmp_path / "tokens", "--workers", workers)
+def test_of_lines_by_worker_processes(inputs: Path, lines: Path, direct: Path, tmp_path: Path) -> None:
+    tokenize(lines, inputs, tmp_path / "tokens", "--workers", 2)
+    check_same(tmp_path / "tokens", direct)
+
+
+@one_commit_in_four
+def test_of_lines_compressed_by_gzip(inputs: Path, direct: Path, tmp_path: Path) -> None:
+    texts = refine(inputs, tmp_path / "texts", "--set", "tokenizer=null", "--set", "writer=text-jsonl-gzip")
+    tokenize(texts, inputs, tmp_path / "tokens")
     check_same(tmp_path / "tokens", direct)
 
 
