@@ -19,6 +19,7 @@ from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.phase_work import dedup_step, dedup_work, shards_work
+from refinery.pipelines.published.deduplicated import by_domain, kept_by_source
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files
 from refinery.pipelines.recipe.idle import idle_settings
@@ -48,7 +49,7 @@ from refinery.pipelines.run.phases import (
     remove_work,
 )
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
-from refinery.pipelines.run.publish import publish_corpus, publish_records
+from refinery.pipelines.run.publish import measured_files, publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
 from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.run.slices.failures import remove_failures
@@ -300,27 +301,21 @@ class Refinement:
 
     def _undeduplicated(self, clean: Phase) -> dict[str, dict[str, int]]:
         """Documents and bytes per domain where deduplication is off: what the last stage of phase 1 kept."""
-        return self._by_domain(self._kept([clean]))
+        return by_domain(self._kept([clean]), self._domains())
 
     def _kept(self, phases: Sequence[Phase]) -> dict[str, dict[str, int]]:
         """Documents and bytes per source: what the last stage of these phases kept."""
-        return {row["source"]: row["kept"] for row in self._funnel(phases)}
+        return kept_by_source(self._funnel(phases), self.recipe.LANE.funnel)
 
-    def _by_domain(self, sources: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-        totals: dict[str, dict[str, int]] = {}
-        facts = self.recipe.source_facts()
-        for source, kept in sources.items():
-            domain = totals.setdefault(facts[source].domain, {"documents": 0, "bytes": 0})
-            for unit in domain:
-                domain[unit] += kept[unit]
-        return totals
+    def _domains(self) -> dict[str, str]:
+        return {name: facts.domain for name, facts in self.recipe.source_facts().items()}
 
     def _shards(self, clean: Phase, dedup: Phase) -> Mapping[str, Any]:
         pairs = pair_parts(clean, dedup)
         targets = self.recipe.targets()
         kept = dedup.report["kept"]
         if targets:
-            kept = self._by_domain(expected_bytes(self._kept([clean, dedup]), targets))
+            kept = by_domain(expected_bytes(self._kept([clean, dedup]), targets), self._domains())
         removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
         tasks = self.cut.tasks(self.work) if self.cut else self.tasks
         job = last_job(self.recipe, self.tokenizer, kept, tasks, self.work, self.prefix, clean.report["counters"])
@@ -358,6 +353,7 @@ class Refinement:
             funnel,
             {"refinery": version(DISTRIBUTION), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
             partial(publish_records, self.recipe, phases, self.jobs),
+            **self._published_beside(phases),
         )
         note_time(self.work_store, ENDED)
         self._leave_report(merged["seconds"])
@@ -368,6 +364,9 @@ class Refinement:
         for line in (*source_table(rows, manifest.has_tokens), *loss_warnings(funnel)):
             self.say(line)
         return manifest
+
+    def _published_beside(self, phases: Sequence[Phase]) -> dict[str, Any]:
+        return {"small_files": partial(measured_files, phases, self.recipe)}
 
     def _leave_report(self, seconds: Mapping[str, float] | None) -> None:
         leave_report(self.store, seconds, self.recipe.LANE.stages, self.say, read_times(self.work_store))

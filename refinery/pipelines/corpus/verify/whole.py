@@ -39,6 +39,8 @@ from refinery.pipelines.corpus.verify.pieces import (
 from refinery.pipelines.corpus.verify.removals import check_chains, check_rows, names_fault
 from refinery.pipelines.corpus.verify.takedown_rows import listings, place_name
 from refinery.pipelines.progress.words import human_bytes
+from refinery.pipelines.published.deduplicated import KEY as DEDUPLICATED
+from refinery.pipelines.published.deduplicated import check_deduplicated
 from refinery.pipelines.published.placement import read_plan
 from refinery.pipelines.run.inputs_read.published import INPUTS
 from refinery.pipelines.run.packed_counts import packed_line
@@ -115,6 +117,7 @@ class Whole:
         yield from collect("totals", check_totals(manifest, self._shards))
         yield from collect("targets", check_targets(manifest, self._shards) if plan else ())
         yield from collect("funnel", check_manifest_funnel(manifest, plan))
+        yield from collect(DEDUPLICATED, check_deduplicated(manifest) if plan else ())
         yield from collect("removals/", self._removals(report))
         for folder in RECORDS:
             files = [entry.path for entry in manifest.files if records_folder(entry.path) == folder]

@@ -171,7 +171,7 @@ def advice(found: Inspection) -> Iterator[str]:
     elif found.state == "complete":
         yield f"next: refinery verify {found.prefix}"
     else:
-        yield f"next: refinery refine RECIPE … {place}"
+        yield f"next: refinery {'tokenize TEXTS' if found.texts else 'refine RECIPE'} … {place}"
         yield "      (the command that started the run resumes it)"
         cleaned = any(phase.name == PHASES[0] and phase.state == "done" for phase in found.phases)
         if cleaned and (empty := empty_sources(found.funnel)):

@@ -29,6 +29,13 @@ def last_job(
     phase 1."""
     if recipe.LANE.writer == AS_INPUT:
         return files_job(recipe, tasks, work, prefix, counters)
+    return shards_job(recipe, tokenizer, kept, prefix)
+
+
+def shards_job(
+    recipe: Recipe, tokenizer: TokenizerInfo | None, kept: Mapping[str, Mapping[str, int]], prefix: str
+) -> ShardsJob:
+    """The job that writes shards. kept: as of `last_job`."""
     return ShardsJob(
         params=recipe.shards,
         counts=shard_counts(kept, recipe.shards),
