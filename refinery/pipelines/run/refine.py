@@ -33,11 +33,13 @@ from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, r
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, file_digest, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_sums, funnel_table
+from refinery.pipelines.run.input_borders import input_borders
 from refinery.pipelines.run.inputs_read.settle import with_sums
 from refinery.pipelines.run.inputs_read.text_fields import settle_text_fields
 from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
+    ORDER,
     RECORDS,
     Phase,
     discard_short_shards,
@@ -166,7 +168,7 @@ class Refinement:
             prefix=self.prefix,
             work=self.work,
             runner=self.runner,
-            fingerprints={**self.fingerprints, RECORDS: self.fingerprints[PHASES[-1]]},
+            fingerprints={**self.fingerprints, **dict.fromkeys((ORDER, RECORDS), self.fingerprints[PHASES[-1]])},
             failures=self.recipe.failures,
             say=self.say,
             slices=self.cut.slices if self.cut else 0,
@@ -326,6 +328,7 @@ class Refinement:
             notes=measured_notes(self.recipe.notes()),
             counted=self.recipe.counted(),
             writer=self.recipe.LANE.writer,
+            borders=input_borders(self.recipe, self.inputs, counts, clean, pairs, self.jobs),
         )
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), counts)
