@@ -28,6 +28,8 @@ from refinery.transforms.statistics.measure import MergeStatistics
 from refinery.transforms.statistics.measure_texts import MeasureTexts
 from refinery.transforms.statistics.points import Point, points_of
 from refinery.transforms.statistics.tally import measured_notes
+from refinery.transforms.write.count_kept import KIND as SIZES
+from refinery.transforms.write.count_kept import CountKept, MergeSizes
 from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
 from refinery.transforms.write.lookup.write_lookup import WriteLookup
 from refinery.transforms.write.records import KIND as RECORDS
@@ -146,6 +148,13 @@ def dedup(
     verdicts = pipeline | decide  # (part, serialized verdicts)
     verdicts | WriteVerdicts(work, sources)  # names
     pipeline | WriteReport(work, report, facts, check=check)
+
+
+def order(pipeline: beam.Pipeline, pairs: TaskList, bits: int, grain: int, work: str, report: str, facts: Any) -> None:
+    """Between phases 2 and 3 of a corpus in input order: the kept bytes of each input file. pairs: of `write_pairs`.
+    bits, grain: of `CountKept`."""
+    pipeline | CountKept(pairs, bits, grain)
+    pipeline | WriteReport(work, report, facts, {SIZES: MergeSizes})
 
 
 def shards(

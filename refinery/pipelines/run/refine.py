@@ -5,7 +5,7 @@ by a report or removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
@@ -33,11 +33,13 @@ from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, r
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, file_digest, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_sums, funnel_table
+from refinery.pipelines.run.input_borders import input_borders
 from refinery.pipelines.run.inputs_read.settle import with_sums
 from refinery.pipelines.run.inputs_read.text_fields import settle_text_fields
 from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
+    ORDER,
     RECORDS,
     Phase,
     discard_short_shards,
@@ -70,6 +72,7 @@ from refinery.transforms.read.sources import ReadTask, plan_sources
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.rows.writer import LAYOUT
+from refinery.transforms.write.shards import ShardsJob
 from refinery.transforms.write.targets import expected_bytes
 
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
@@ -166,7 +169,7 @@ class Refinement:
             prefix=self.prefix,
             work=self.work,
             runner=self.runner,
-            fingerprints={**self.fingerprints, RECORDS: self.fingerprints[PHASES[-1]]},
+            fingerprints={**self.fingerprints, **dict.fromkeys((ORDER, RECORDS), self.fingerprints[PHASES[-1]])},
             failures=self.recipe.failures,
             say=self.say,
             slices=self.cut.slices if self.cut else 0,
@@ -319,6 +322,8 @@ class Refinement:
         removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
         tasks = self.cut.tasks(self.work) if self.cut else self.tasks
         job = last_job(self.recipe, self.tokenizer, kept, tasks, self.work, self.prefix, clean.report["counters"])
+        if isinstance(job, ShardsJob):
+            job = replace(job, borders=input_borders(self.recipe, self.inputs, job.counts, clean, pairs, self.jobs))
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), job.counts)
 

@@ -156,7 +156,9 @@ def distribution(facts: CardFacts) -> Iterator[dict[str, Any]]:
         yield from (file_object(file.path, file.size, file.sha256) for file in shards)
     if any(shard.provenance_file for shard in manifest.shards):
         ending = dict(manifest.written.endings)["provenance"]
-        folders = sorted(splits_of(manifest)) if manifest.written.has_text_column else ["*"]  # other files have that ending
+        folders = (
+            sorted(splits_of(manifest)) if manifest.written.has_text_column else ["*"]
+        )  # other files have that ending
         yield file_set("provenance", *(f"{folder}/*/*{ending}" for folder in folders))
     if manifest.removals:
         yield file_set("removals", "removals/*.parquet")

@@ -22,7 +22,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.document import COPIES, Drop, RawDocument, Scalar
+from refinery.transforms.core.document import COPIES, OFFSET_BITS, Drop, RawDocument, Scalar
 from refinery.transforms.core.exchange.exchange import Exchange
 from refinery.transforms.core.exchange.on_disk import held_bytes
 from refinery.transforms.core.exchange.records import side_output_record
@@ -43,7 +43,6 @@ from refinery.transforms.write.document_batch import read_batches
 from refinery.transforms.write.rows.copy_rows import copy_rows
 from refinery.transforms.write.rows.labels import LabelOf
 from refinery.transforms.write.rows.rows import Label, Rows
-from refinery.transforms.write.rows.rows_stage import OFFSET_BITS
 from refinery.transforms.write.shard_documents import ShardDocuments, sort_on_disk
 from refinery.transforms.write.shards import provenance_rows
 from refinery.transforms.write.shuffle import shard_key
@@ -103,8 +102,7 @@ class FilesJob:
 
 class _BatchRows(BatchDocuments):
     def place(self, doc: EncodedDocument) -> tuple[bytes, int]:
-        position = int.from_bytes(doc.columns, "big")
-        number, offset = position >> OFFSET_BITS, position & OFFSETS
+        number, offset = doc.position >> OFFSET_BITS, doc.position & OFFSETS
         return shard_key(f"{SPLIT}/{self.domains[doc.source]}", number), offset
 
 
@@ -265,8 +263,7 @@ def name_original(doc: EncodedDocument) -> Iterator[tuple[bytes, bytes]]:
     """Under the id of a document that stays for others: its own id or its place. Under that of the one that stays for
     it: where a copy is."""
     if ORIGINAL in doc.meta:
-        position = int.from_bytes(doc.columns, "big")
-        copy = {"source": doc.source, "number": position >> OFFSET_BITS, "offset": position & OFFSETS}
+        copy = {"source": doc.source, "number": doc.position >> OFFSET_BITS, "offset": doc.position & OFFSETS}
         yield bytes.fromhex(str(doc.meta[ORIGINAL])), orjson.dumps(copy)
     elif int(doc.meta[COPIES]) > 1:
         yield doc.id, orjson.dumps(str(doc.meta.get("record_id") or doc.origin))
@@ -286,7 +283,7 @@ def write_rows_back(docs: beam.PCollection, job: FilesJob) -> beam.PCollection:
     """Documents of the stage `rows` -> a file for each input file. Texts that changed cross one exchange."""
     counts = {f"{SPLIT}/{domain}": count for domain, count in job.counts.items()}
     step = with_memory(CopyFiles(job), MEMORY)
-    batch = beam.ParDo(_BatchRows(job.domains, True, held_bytes(docs.pipeline, HELD_BYTES)))
+    batch = beam.ParDo(_BatchRows(job.domains, False, held_bytes(docs.pipeline, HELD_BYTES)))
     batches = docs | "batch rows" >> batch.with_output_types(tuple[bytes, bytes])
     lines = docs.pipeline | "files" >> ReadTaskList(job.files)
     files = lines | "keys" >> beam.Map(keyed_file).with_output_types(tuple[bytes, bytes])
