@@ -15,7 +15,8 @@ Place = tuple[int, str, int]  # number of the source in the recipe, path of the 
 class Plan:
     """What determines the position of a document, from the recipe. domains: source -> domain. one_address: whether no
     two have one address; `read_plan` leaves that to whoever asks, since stages are not known here. by_input: whether
-    documents are in the order of the inputs. No id says in which shard its document is then.
+    documents are in the order of the inputs. No id says in which shard its document is then. labelled: whether copies
+    are among the documents, with labels.
     """
 
     seed: int
@@ -23,6 +24,7 @@ class Plan:
     domains: Mapping[str, str]
     one_address: bool = False
     by_input: bool = False
+    labelled: bool = False
 
     def split(self, id_: bytes) -> str:
         """The split that a hash of the document's id alone chooses."""
@@ -49,4 +51,14 @@ def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
     by_input = as_input or recipe["shards"].get("order", "shuffled") != "shuffled"
     texts = all(isinstance(text, str) for pair in domains.items() for text in pair)
     good = type(seed) is int and type(validation) in (int, float) and math.isfinite(validation)
-    return Plan(seed, 0.0 if as_input else float(validation), domains, by_input=by_input) if texts and good else None
+    return (
+        Plan(
+            seed,
+            0.0 if as_input else float(validation),
+            domains,
+            by_input=by_input,
+            labelled=bool(recipe.get("annotate")),
+        )
+        if texts and good
+        else None
+    )
