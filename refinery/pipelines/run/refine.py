@@ -112,9 +112,9 @@ class Refinement:
         reconcile, and whatever a job raises.
         """
         self.prepare()
-        return self._complete()
+        return self.complete()
 
-    def _complete(self) -> Manifest:
+    def complete(self) -> Manifest:
         """What `run` does once all is prepared."""
         if self._claim():
             manifest = Corpus(self.store).manifest
