@@ -24,8 +24,8 @@ class NoTexts(FormatError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}: these are the accounts of a run. Its texts are in the folder of the same name without the ending; "
-            "read those, or make a corpus (`--layout shards`)"
+            f"{what}: these are the accounts of a run. Its texts are in the folder of the same name without the "
+            "ending; read those, or make a corpus (`--layout shards`)"
         )
 
 

@@ -19,8 +19,8 @@ def shard_texts(store: Store, writer: "Writer", shard: ShardEntry, whole: bool =
     """The text of each document, in order. Memory: what the writer's `read` needs. whole: the files are compared with
     their checksums first, and are in memory.
 
-    Raises NoTexts for shards that hold none; FormatError, which names the file, for what the writer cannot read, and for
-    more or fewer texts than the manifest has documents. What the storage raises passes.
+    Raises NoTexts for shards that hold none; FormatError, which names the file, for what the writer cannot read, and
+    for more or fewer texts than the manifest has documents. What the storage raises passes.
     """
     if not writer.files:
         raise NoTexts(store.root)
