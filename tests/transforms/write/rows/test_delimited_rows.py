@@ -134,3 +134,15 @@ def test_one_field_changes_and_all_bytes_beside_it_stay(
     is_quoted = dialect in ("rfc4180", "backslash") and spelt[at][:1] == '"'
     spelt[at] = '"new é"' if is_quoted else "new é"
     assert new.decode() == ",".join([*spelt, "x"]) + end
+
+
+@given(
+    st.sampled_from(DIALECTS), st.lists(st.sampled_from([*'ab,"\\\n', '"a"', ",1\n", "\r\n"]), max_size=30), st.data()
+)
+def test_readers_find_the_same_in_a_copy(
+    tmp_path_factory: pytest.TempPathFactory, dialect: Dialect, rows: str, data: st.DataObject
+) -> None:
+    task = written(tmp_path_factory.getbasetemp(), "any.csv", f"text,n\n{rows}".encode(), dialect=dialect)
+    found = texts_in(task)
+    kept = [row for row in found if data.draw(st.booleans())]
+    assert [*texts_in(copied(task, Rows(kept))).values()] == [found[row] for row in kept]

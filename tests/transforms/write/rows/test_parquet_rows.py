@@ -213,6 +213,14 @@ def test_large_row_groups_become_several(tmp_path: Path, monkeypatch: pytest.Mon
     assert copy.read().to_pylist() == [table.to_pylist()[at] for at in kept]
 
 
+def test_remote_files_are_read_in_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = written(tmp_path, "a.parquet", packed(TABLE, row_group_size=1))
+    here = stored(copied(task, Rows([1, 3], columns=LABELS)))
+    monkeypatch.setattr(parquet_rows, "is_remote", lambda path: True)
+    check_labels(task, LABELS)
+    assert stored(copied(task, Rows([1, 3], columns=LABELS))) == here
+
+
 def test_columns_of_one_name_stay_and_the_last_holds_the_text(tmp_path: Path) -> None:
     schema = pa.schema([("text", pa.string()), ("text", pa.string())])
     task = written(
