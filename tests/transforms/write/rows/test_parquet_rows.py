@@ -185,12 +185,26 @@ def test_rows_that_are_not_there_are_an_error(tmp_path: Path) -> None:
 
 
 def test_a_column_that_cannot_be_read_is_named_if_rows_of_its_group_stay(tmp_path: Path) -> None:
-    pairs = pa.array([None, [1, 2], [3, 4], [5, 6]], pa.list_(pa.int8(), 2))
-    table = pa.table({"text": ["a", "b", "c", "d"], "pair": pairs})
-    task = written(tmp_path, "a.parquet", packed(table, row_group_size=2))
-    with pytest.raises(RowError, match=r"a\.parquet@0: its row group cannot be copied: column 'pair'"):
+    table = pa.table({"text": ["a", "b", "c", "d"], "pad": ["w" * 99, "x", "y", "z"]})
+    whole = packed(table, row_group_size=2, compression="NONE", write_page_checksum=True)
+    task = written(tmp_path, "a.parquet", whole.replace(b"w" * 99, b"w" * 98 + b"v", 1))
+    with pytest.raises(RowError, match=r"a\.parquet@0: its row group cannot be copied: column 'pad'"):
         copied(task, Rows([1, 2]))
     assert texts_in(copied(task, Rows([2, 3]))) == {0: "c", 1: "d"}
+
+
+def test_lists_of_one_size_stay_with_nulls_among_them_which_pyarrow_cannot_read(tmp_path: Path) -> None:
+    pairs = pa.array([None, [1, 2], [3, 4], [5, 6]], pa.list_(pa.int8(), 2))
+    notes = {"why": "ARROW:schema"}
+    inside = pa.array([{"p": None}] * 4, pa.struct([("p", pairs.type)]))
+    table = pa.table({"text": ["a", "b", "c", "d"], "pair": pairs, "in": inside})
+    task = written(tmp_path, "a.parquet", packed(table.replace_schema_metadata(notes), row_group_size=2))
+    copy = opened(stored(copied(task, Rows([0, 1, 3], columns=LABELS[:1], texts=[(3, "new")]))))
+    assert copy.schema_arrow.types == [pa.string(), pairs.type, inside.type, pa.bool_()]
+    assert copy.schema_arrow.metadata == {b"why": b"ARROW:schema"}
+    assert copy.read(["text"])["text"].to_pylist() == ["a", "b", "new"]
+    assert copy.read_row_group(1, ["pair"]).to_pylist() == [{"pair": [5, 6]}]
+    assert same_form(opened(stored(copied(task, Rows([2, 3])))), opened(stored(task)))
 
 
 def test_pages_are_bounded_as_the_reader_bounds_them(tmp_path: Path) -> None:
