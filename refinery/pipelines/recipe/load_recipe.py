@@ -157,7 +157,7 @@ def with_writer(lane: Lane, data: dict[str, Any]) -> tuple[Lane, dict[str, Any]]
     for key in [*said, *(["sources: target"] if has_target(data.get("sources")) else [])]:
         how = "" if ":" in key else f" (`--set {key}=null`)"
         raise RecipeError(
-            f"{key}: given beside `writer: {name}`, which writes texts: leave it out{how}; `refinery tokenize` takes "
+            f"{key}: given beside `writer: {name}`, which writes texts. Leave it out{how}; `refinery tokenize` takes "
             "it later"
         )
     shards = (*(stage for stage in lane.shards if stage not in own), TEXT)
