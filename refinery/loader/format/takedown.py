@@ -36,6 +36,7 @@ MEANINGS = {
 }
 KEPT = "kept"  # `was` of a document of the shards; of others the reason for which deduplication had removed it
 NOWHERE = -1  # split "", index, row and token_offset of a document that was in no shard
+NO_TOKENS = {"token_offset": 0, "token_count": 0}  # of a document of a corpus of texts
 
 # A document that went, placed as in the version before, and a duplicate that came back, placed as in the new version.
 REMOVED_SCHEMA, ADDED_SCHEMA = schema_of(TAKEN_OUT), schema_of(CAME_BACK)

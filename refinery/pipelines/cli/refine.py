@@ -74,9 +74,9 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     scratch = args.scratch if task else scratch_of(args.scratch, args.work or f"{args.output}/work")
     runner = Runner(args.runner, workers, tuple(flags), args.quiet, args.traceback, say, scratch=scratch)
     with runner.open(), tracking("" if args.dry_run else args.track, say) as tracked:
+        from refinery.pipelines.published.packed_counts import packed_line
         from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.run.api import runner_flags
-        from refinery.pipelines.run.packed_counts import packed_line
         from refinery.pipelines.run.refine import Refinement
         from refinery.pipelines.run.sliced_run import SlicedRun
 

@@ -55,7 +55,7 @@ def domains_of(recipe: Mapping[str, Any]) -> dict[str, str]:
 def check_deduplicated(manifest: Manifest) -> Iterator[str]:
     """What is wrong with the section of a corpus of texts: it is what the funnel of the first version says, and the
     shards are as many as follow from it."""
-    if manifest.has_tokens or KEY not in manifest.further:
+    if not manifest.written.has_texts or KEY not in manifest.further:
         return
     kept = read_deduplicated(manifest)
     stages = {stage.name for stage in manifest.stages if stage.phase in BEFORE}

@@ -34,6 +34,8 @@ from refinery.transforms.read.reader import Reader
 from refinery.transforms.read.registry import is_own, readers
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import ENCODE
+from refinery.transforms.write.rows.rows_stage import ROWS
+from refinery.transforms.write.rows.writer import AS_INPUT, LAYOUT
 from refinery.transforms.write.targets import TARGET
 from refinery.transforms.write.text_stage import TEXT
 from refinery.transforms.write.text_writers import TEXT_WRITERS
@@ -144,23 +146,24 @@ def with_target(lane: Lane) -> Lane:
 
 
 def with_writer(lane: Lane, data: dict[str, Any]) -> tuple[Lane, dict[str, Any]]:
-    """The lane with the writer that a recipe names, where that is one of texts: it hands these to it in place of its
-    stages that need a tokenizer. And the recipe without their sections, where these are off. Raises RecipeError for
-    what a recipe says of tokens beside it."""
-    name = data.get("writer", "")
-    writer = TEXT_WRITERS.get(name) if isinstance(name, str) else None
+    """The lane with the writer that a recipe names, where that is one of texts, or with that of its layout: it hands
+    these to it in place of its stages that need a tokenizer. And the recipe without their sections, where these are
+    off. Raises RecipeError for what a recipe says of tokens beside it."""
+    name, is_as_input = data.get("writer", ""), data.get("layout") == LAYOUT
+    writer = AS_INPUT if is_as_input else TEXT_WRITERS.get(name) if isinstance(name, str) else None
     if writer is None or writer == lane.writer or not lane.writer.counts_tokens:
         return lane, data
+    told = f"layout: {LAYOUT}" if is_as_input else f"writer: {name}"
     own = lane.encoding
     keys = [stage.key for stage in own if stage.key and stage is not ENCODE]
     said = [key for key in ("tokenizer", "packed", *keys) if data.get(key) not in (None, False)]
     for key in [*said, *(["sources: target"] if has_target(data.get("sources")) else [])]:
         how = "" if ":" in key else f" (`--set {key}=null`)"
         raise RecipeError(
-            f"{key}: given beside `writer: {name}`, which writes texts. Leave it out{how}; `refinery tokenize` takes "
-            "it later"
+            f"{key}: given beside `{told}`, which writes texts. Leave it out{how}; `refinery tokenize` takes it later"
         )
-    shards = (*(stage for stage in lane.shards if stage not in own), TEXT)
+    last = ROWS if is_as_input else TEXT
+    shards = (*(stage for stage in lane.shards if stage not in own), last)
     left = {key: value for key, value in data.items() if key not in keys}
     return replace(lane, shards=shards, writer=writer), left
 

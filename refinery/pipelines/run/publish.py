@@ -30,6 +30,7 @@ from refinery.pipelines.run.funnel import CountsDisagree, check_removals, check_
 from refinery.pipelines.run.inputs_read.published import INPUTS, KEY, dump_inputs
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import PUBLISHED_FOLDERS, RECORDS, Phase
+from refinery.pipelines.run.writing.output_files import OUTPUTS, dump_outputs
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.core.spill.sorted_tables import sort_rows
 from refinery.transforms.tokenize.encode import TokenizerInfo
@@ -47,6 +48,7 @@ from refinery.transforms.write.records import (
     write_record_tasks,
 )
 from refinery.transforms.write.records import KIND as PUBLISHED
+from refinery.transforms.write.rows.write_files import KIND as KIND_OF_OUTPUTS
 from refinery.transforms.write.shard_reports import reported_shards
 from refinery.transforms.write.shards import provenance_columns
 
@@ -123,6 +125,8 @@ def measured_files(phases: Sequence[Phase], recipe: Recipe, shards: pa.Table) ->
     yield DROPPED, dump_dropped(build_dropped(reports))
     if KEY in phases[0].report:
         yield INPUTS, dump_inputs(phases[0].report[KEY])
+    if KIND_OF_OUTPUTS in phases[-1].report:
+        yield OUTPUTS, dump_outputs(phases[-1].report)
 
 
 def check_written(store: Store, paths: Iterable[str]) -> None:

@@ -51,6 +51,7 @@ def serve(control: str, worker_id: str, capabilities: list[str], ended: threadin
         data_buffer_time_limit_ms=NO_TIMED_FLUSH,
         runner_capabilities=frozenset(capabilities),
     ).run()
+    live.forget_files()
     LIVE["jobs", "ended"] += 1
     ended.set()
 

@@ -15,9 +15,10 @@ from typing import Any
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.native import textclean
-from refinery.transforms.read.task import LimitParams, ReadTask
+from refinery.transforms.read.task import CLASH, COLUMN_CLASH, LimitParams, ReadTask
 from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact, Written
 
+TABLES = ("csv", "tsv")  # whose rows all have the same fields
 AS_TEXT, NOTHING = "value-as-text", "value-lost"  # groups of findings
 ROUNDED = 1 << 63  # from this size on a number that a fast reader gives as a float may have been an integer
 _FIELD = re.compile(r"\{([^{}]+)\}")  # in a url_field
@@ -75,6 +76,8 @@ def document_of(
     if meta_bytes(url, meta) > limits.max_meta_bytes:
         return Skipped("meta-too-large", origin, size)
     found = _found(odd, isinstance(record, Doubtful)) if odd else ()
+    if task.labels:
+        found += task.clashes(record, COLUMN_CLASH if task.format in TABLES else CLASH)
     is_html = task.content == "html"
     return RawDocument(text, is_html, "", url, task.source, origin, task.position(offset), meta, found)
 

@@ -23,14 +23,27 @@ OTHERS = {
         "cluster slurm",
         "cluster status",  # tests/pipelines/run/cluster: it needs a run that was cut
         "completion",
+        "dedup",
+        "detect-language",
         "doctor",
         "export",
+        "extract",
+        "filter",
         "init",
         "mix",
         "opt-outs",
         "refine",
     ),
-    *("remove", "retokenize", "status", "train-extractor", "train-perplexity", "train-quality", "train-tokenizer"),
+    *(
+        "redact",
+        "remove",
+        "retokenize",
+        "status",
+        "train-extractor",
+        "train-perplexity",
+        "train-quality",
+        "train-tokenizer",
+    ),
     *("tokenize", "train-toxicity", "try"),
 }
 BEAM = {"apache_beam", "grpc", "google", "httplib2"}  # and what only its input and output need

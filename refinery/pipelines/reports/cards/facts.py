@@ -93,7 +93,7 @@ def read_card_facts(location: str | Store, about: About) -> CardFacts:
             "The corpus was adopted from files of another tool: sources, addresses, decisions and dates of "
             "its documents were not recorded."
         )
-    declared = {stage.name: stage for stage in lane_stages(manifest.lane)}
+    declared = {stage.name: stage for stage in lane_stages(manifest.lane, manifest.written.writer)}
     if unknown := [entry.name for entry in manifest.stages if entry.name not in {*declared, *NAMED}]:
         missing.append(
             f"What these stages of the recipe's own do: {', '.join(unknown)}. Code that a corpus names is not loaded."

@@ -22,6 +22,7 @@ SIZES = (("n<1K", 10**3), ("1K<n<10K", 10**4), ("10K<n<100K", 10**5), ("100K<n<1
 LARGER = (("10M<n<100M", 10**8), ("100M<n<1B", 10**9), ("1B<n<10B", 10**10), ("10B<n<100B", 10**11))
 LARGEST = "100B<n<1T"
 LANGUAGE = re.compile(r"[a-z]{2,3}")  # of ISO 639
+LOADABLE = re.compile(r"\.(jsonl|parquet)(\.(zst|gz))?")  # endings of files that `datasets` reads by themselves
 LICENSE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,63}")  # as the hub spells them
 
 

@@ -37,6 +37,7 @@ from refinery.pipelines.run.tokenizing.graph import CarryFiles, ReadTexts, token
 from refinery.pipelines.run.tokenizing.identity import PHASE, describe_tokens, encoding_stages, recorded_digest
 from refinery.pipelines.run.tokenizing.read_texts import dump_file, dump_shard, text_format
 from refinery.pipelines.run.tokenizing.text_corpus import TextCorpus
+from refinery.pipelines.run.writing.last_job import shards_job
 from refinery.transforms.core.job.task_list import write_task_list
 from refinery.transforms.write.records import FOLDERS
 from refinery.transforms.write.targets import expected_bytes
@@ -95,7 +96,8 @@ class Tokenization(Refinement):
     def _encode(self) -> Mapping[str, Any]:
         corpus, recipe = self._texts.corpus, self.recipe
         targets = recipe.targets()
-        job = self._shards_job(by_domain(expected_bytes(self._texts.kept, targets), self._domains()), targets)
+        kept = by_domain(expected_bytes(self._texts.kept, targets), self._domains())
+        job = shards_job(recipe, self.tokenizer, kept, self.prefix)
         shards, documents = corpus.manifest.shards, corpus.manifest.totals["documents"]
         files = [file for folder in (REMOVALS, *FOLDERS) for file in corpus.files(folder)]
         name = f"{PHASE}/report.json"

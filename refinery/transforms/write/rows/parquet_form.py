@@ -1,0 +1,59 @@
+"""How a Parquet file was written, as far as its footer says so: settings that make another one like it."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.transforms.write.rows.rows import Label
+
+ARROW_SCHEMA = b"ARROW:schema"  # the key under which Arrow keeps its schema, in Base64
+TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+DICTIONARIES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+CODECS = {"UNCOMPRESSED": "NONE"}  # pyarrow's own names, where they differ
+
+
+def with_columns(schema: pa.Schema, columns: Sequence[Label]) -> pa.Schema:
+    """The schema with labels behind."""
+    for column in columns:
+        schema = schema.append(pa.field(column.name, TYPES[column.kind]))
+    return schema
+
+
+def notes_of(table: pq.ParquetFile, columns: Sequence[Label]) -> dict[bytes, bytes]:
+    """The file's keys and values, byte for byte; with labels in Arrow's schema, where there is one."""
+    notes = dict(table.metadata.metadata or {})
+    if columns and ARROW_SCHEMA in notes:
+        stored = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(notes[ARROW_SCHEMA])))
+        notes[ARROW_SCHEMA] = base64.b64encode(with_columns(stored, columns).serialize().to_pybytes())
+    return notes
+
+
+def form_of(table: pq.ParquetFile, columns: Sequence[Label]) -> dict[str, Any]:
+    """Arguments of a `pq.ParquetWriter`: version, and of each column compression, dictionary and statistics as in the
+    first row group; the physical types of times and decimals; the names in lists; the order of rows that is claimed.
+    Pages get checksums. Labels are compressed as the first column, and texts among them get dictionaries."""
+    facts = table.metadata
+    parts = [table.schema.column(number) for number in range(len(table.schema))]
+    first = facts.row_group(0) if facts.num_row_groups else None
+    chunks = [first.column(number) for number in range(first.num_columns)] if first else []
+    labels = [column.name for column in columns]
+    codecs = {chunk.path_in_schema: CODECS.get(chunk.compression, chunk.compression) for chunk in chunks}
+    sorted_by = [facts.row_group(number).sorting_columns for number in range(facts.num_row_groups)]
+    return {
+        "version": facts.format_version,
+        "store_schema": False,
+        "compression": codecs | dict.fromkeys(labels, next(iter(codecs.values()))) if codecs else "NONE",
+        "use_dictionary": [chunk.path_in_schema for chunk in chunks if DICTIONARIES & {*chunk.encodings}] + labels,
+        "write_statistics": [chunk.path_in_schema for chunk in chunks if chunk.is_stats_set] + labels,
+        "write_page_index": any(chunk.has_column_index for chunk in chunks),
+        "write_page_checksum": True,
+        "use_deprecated_int96_timestamps": any(part.physical_type == "INT96" for part in parts),
+        "store_decimal_as_integer": any(
+            part.logical_type.type == "DECIMAL" and part.physical_type in ("INT32", "INT64") for part in parts
+        ),
+        "use_compliant_nested_type": not any(".list.item" in part.path for part in parts),
+        "sorting_columns": sorted_by[0] if sorted_by and all(each == sorted_by[0] for each in sorted_by) else None,
+    }
