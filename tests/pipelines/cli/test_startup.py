@@ -44,7 +44,7 @@ OTHERS = {
         "train-quality",
         "train-tokenizer",
     ),
-    *("train-toxicity", "try"),
+    *("tokenize", "train-toxicity", "try"),
 }
 BEAM = {"apache_beam", "grpc", "google", "httplib2"}  # and what only its input and output need
 READERS = {"blend", "inspect", "sample", "shards", "show", "trace"}  # of what is published: they judge nothing

@@ -60,6 +60,7 @@ NOT_THERE = {
     "train-extractor": ("no --output out", ExitCode.FAILED),
     "train-perplexity": ("--input no --output out", ExitCode.USAGE),
     "retokenize": ("no --tokenizer no --output out", ExitCode.USAGE),
+    "tokenize": ("no --tokenizer no --output out", ExitCode.USAGE),
     "blend": ("no", ExitCode.USAGE),
     "adopt": ("no --tokenizer no --output out", ExitCode.FAILED),
     "browse": ("no", ExitCode.USAGE),

@@ -7,11 +7,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from refinery.loader.format.manifest import Manifest
+from refinery.loader.format.provenance import TEXT_COLUMN
 from refinery.pipelines.reports.cards.facts import CardFacts
 from refinery.pipelines.reports.cards.markdown import line_of, to_yaml
 from refinery.transforms.write.text_writers import TEXT_WRITERS
 
+LINES = ".jsonl"  # that endings of JSON Lines begin with
+FLOATS = {"float": "float32", "double": "float64"}  # Arrow's names of types, and those of `datasets`
 DEFAULT, PROVENANCE = "default", "provenance"  # names of configurations
 SIZES = (("n<1K", 10**3), ("1K<n<10K", 10**4), ("10K<n<100K", 10**5), ("100K<n<1M", 10**6), ("1M<n<10M", 10**7))
 LARGER = (("10M<n<100M", 10**8), ("100M<n<1B", 10**9), ("1B<n<10B", 10**10), ("10B<n<100B", 10**11))
@@ -53,9 +58,7 @@ def corpus_data(facts: CardFacts) -> dict[str, Any]:
         found["language"] = languages
     if LICENSE.fullmatch(facts.about.license):
         found["license"] = facts.about.license
-    if configs := shard_configurations(facts.manifest):
-        found["configs"] = configs
-    return found
+    return found | shard_data(facts.manifest)
 
 
 def language_codes(facts: CardFacts) -> list[str]:
@@ -88,6 +91,29 @@ def shard_configurations(manifest: Manifest) -> list[dict[str, Any]]:
 def load_program() -> str:
     """How the default configuration is loaded."""
     return 'from datasets import load_dataset\n\nload_dataset("this-folder", split="train")'
+
+
+def shard_data(manifest: Manifest) -> dict[str, Any]:
+    """`configs` of a corpus, and where its tables are JSON Lines `dataset_info`, the types of their columns: else
+    `datasets` takes them from the first file, in which a column may have nulls alone."""
+    configs = shard_configurations(manifest)
+    if not configs or not manifest.written.endings[0][1].startswith(LINES):
+        return {"configs": configs} if configs else {}
+    names = [each["config_name"] for each in configs]
+    return {
+        "dataset_info": [{"config_name": name, "features": _features(manifest)} for name in names],
+        "configs": configs,
+    }
+
+
+def _features(manifest: Manifest) -> list[dict[str, str]]:
+    return [{"name": field.name, **_feature(field.type)} for field in (TEXT_COLUMN, *manifest.row_schema)]
+
+
+def _feature(kind: pa.DataType) -> dict[str, str]:
+    if pa.types.is_list(kind):
+        return {"sequence": str(kind.value_type)}
+    return {"dtype": "string" if pa.types.is_fixed_size_binary(kind) else FLOATS.get(str(kind), str(kind))}
 
 
 def configurations(splits: Mapping[str, Sequence[str]], place: Callable[[str, str], str]) -> list[dict[str, Any]]:

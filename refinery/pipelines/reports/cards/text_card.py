@@ -11,7 +11,7 @@ from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.reports.cards.cards import CARDS, DEFAULT
-from refinery.pipelines.reports.cards.front_matter import front_matter, load_program, shard_configurations, shared_data
+from refinery.pipelines.reports.cards.front_matter import front_matter, load_program, shard_data, shared_data
 from refinery.pipelines.reports.cards.markdown import code, fenced, table, text
 from refinery.pipelines.reports.cards.tables import funnel_table, inline, made_by, totals_line
 from refinery.pipelines.reports.run.facts import lane_stages
@@ -22,7 +22,7 @@ README = CARDS[DEFAULT].file
 
 def text_card(manifest: Manifest) -> bytes:
     """The card of a corpus of texts that one of our writers wrote."""
-    data = shared_data(manifest.name, manifest.totals["documents"]) | {"configs": shard_configurations(manifest)}
+    data = shared_data(manifest.name, manifest.totals["documents"]) | shard_data(manifest)
     meanings = {note.name: note.meaning for stage in lane_stages(manifest.lane) for note in stage.notes}
     meanings |= {field.name: field.meaning_in(PROVENANCE) for field in fields_of(PROVENANCE)}
     meanings["text"] = "the text that was written"

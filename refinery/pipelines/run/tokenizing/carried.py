@@ -43,8 +43,8 @@ def carried_stages(manifest: Manifest, recipe: Recipe) -> list[dict[str, Any]]:
 
 
 def carried_rows(manifest: Manifest) -> list[Row]:
-    """The funnel of the texts. The stage that hands texts to their writer is left out where it lost none: then the
-    encoder stands in its place. A takedown of texts gets another name, since the funnel goes on behind it."""
+    """The funnel of the texts. The stage that hands texts to their writer is left out where it lost none: the encoder
+    takes over from the stage before it. A takedown of texts gets another name, since the funnel goes on behind it."""
     lost = any(row["dropped"] or row["dead"] for row in manifest.funnel if row["stage"] == TEXT.name)
     return [
         {**row, "stage": STAGE_OF_TEXTS} if row["stage"] == STAGE else row
@@ -69,7 +69,7 @@ def carried_files(
     corpus: PublishedCorpus, recipe: Recipe, report: Mapping[str, Any], shards: pa.Table
 ) -> Iterator[tuple[str, bytes]]:
     """The small files of the corpus of tokens by name, as far as the texts have them: statistics, with what its shards
-    hold measured anew; examples of what was dropped; checksums of the inputs. report: of the job."""
+    hold measured again; examples of what was dropped; checksums of the inputs. report: of the job."""
     if statistics := read_statistics(corpus):
         tally = find_tally(report, PUBLISHED)
         points = {point.name: point for point in statistics.points}
@@ -85,7 +85,7 @@ def carried_files(
 
 
 def measured_points(recipe: Recipe) -> Iterator[tuple[Point, str]]:
-    """The points that are measured anew, each with the stage behind which it is: texts as they go to the encoder where
+    """The points that are measured again, each with the stage behind which it is: texts as they go to the encoder where
     a stage changes them before it, and documents in the shards."""
     encoding = [stage for stage, _ in recipe.active(PHASE) if stage in recipe.LANE.encoding]
     yield from ((point, after) for after, point in points_of(PHASE, encoding) if after)

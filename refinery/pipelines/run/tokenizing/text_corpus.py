@@ -49,7 +49,7 @@ def open_texts(
     """The corpus of texts at a prefix. tokenizer: the section of the recipe. settings: as --set. recipe_file: its
     recipe, where that has code of its own.
 
-    Raises FormatError for what is no corpus of texts of this version, RecipeError for settings.
+    Raises FormatError or ValueError for anything but a corpus of texts of this version, RecipeError for settings.
     """
     corpus = PublishedCorpus(prefix)
     if not corpus.manifest.has_tokens and not corpus.manifest.written.has_texts:
@@ -111,7 +111,7 @@ def check_setting(setting: str, own: Sequence[str] = OWN) -> None:
 
 
 def check_recipe_file(path: str, recorded: Mapping[str, Any]) -> None:
-    """Raise RecipeError where a recipe names other code than the corpus: only code that the user names is loaded."""
+    """Raise RecipeError unless a recipe names the same code as the corpus: only code that the user names is loaded."""
     given = load_recipe(path).plain()
     for what, mine, its in (
         ("lane", given["lane"], recorded["lane"]),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from huggingface_hub import DatasetCard
 
 from refinery.loader.format.manifest import read_manifest
@@ -57,6 +58,25 @@ def test_the_data_card_has_the_same_configurations(corpus: Path) -> None:
     card = data_card(facts)
     assert configurations(card) == configurations((corpus / "README.md").read_bytes())
     assert b'load_dataset("this-folder", split="train")' in card and b"deduplicated:" not in card
+
+
+def test_lines_have_their_types_said(lines: Path, texts: Path) -> None:
+    """Else `datasets` takes those of the first file, in which a column may have nulls alone."""
+    data = DatasetCard((lines / "README.md").read_text()).data.to_dict()
+    assert [info["config_name"] for info in data["dataset_info"]] == [each["config_name"] for each in data["configs"]]
+    types = {
+        "string": lambda value: isinstance(value, str),
+        "float32": lambda value: value is None or isinstance(value, float),
+        "int64": lambda value: value is None or isinstance(value, int),
+        "uint32": lambda value: isinstance(value, int),
+        ("string",): lambda value: all(isinstance(each, str) for each in value),
+    }
+    features = {f["name"]: types[f.get("dtype", (f.get("sequence"),))] for f in data["dataset_info"][0]["features"]}
+    for path in lines.glob("*/*/*.jsonl.zst"):
+        for line in zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read().splitlines():
+            row = json.loads(line)
+            assert row.keys() == features.keys() and all(features[name](value) for name, value in row.items())
+    assert "dataset_info" not in DatasetCard((texts / "README.md").read_text()).data.to_dict()
 
 
 @pytest.mark.filterwarnings("ignore")
