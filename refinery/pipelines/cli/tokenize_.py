@@ -54,8 +54,8 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     scratch = scratch_of(args.scratch, args.work or f"{args.output}/work")
     runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say, scratch=scratch)
     with runner.open():
-        from refinery.pipelines.run.api import runner_flags
         from refinery.pipelines.published.packed_counts import packed_line
+        from refinery.pipelines.run.api import runner_flags
         from refinery.pipelines.run.tokenizing.text_corpus import open_texts
         from refinery.pipelines.run.tokenizing.tokenization import Tokenization
 

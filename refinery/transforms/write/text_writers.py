@@ -38,8 +38,9 @@ Opened = Callable[[Any], AbstractContextManager[Any]]
 
 
 def write_lines(paths: Mapping[str, Path], shard: ShardContent, compress: Opened) -> None:
-    """A line for each document: `text`, then the columns of its provenance; the id in hexadecimal digits, `meta` as the
-    text of an object, since libraries want the same keys in every line. Memory: a document."""
+    """A line for each document: `text`, then the columns of its provenance; the id in hexadecimal digits. `meta` is a
+    string, as in Parquet: objects with other keys in other lines have no one type, and `datasets` loads none of them.
+    Memory: a document."""
     with paths[TEXT].open("wb") as file, compress(file) as out:
         for row, text in zip(shard.rows(), shard.contents(), strict=True):
             line = {TEXT: text.decode(), **row, "id": row["id"].hex()}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from refinery.loader.errors import NoTexts
 from refinery.loader.format.manifest import RUN
 from refinery.pipelines.published.deduplicated import read_deduplicated
 from refinery.pipelines.published.published import PublishedCorpus
@@ -52,6 +53,8 @@ def open_texts(
     Raises FormatError or ValueError for anything but a corpus of texts of this version, RecipeError for settings.
     """
     corpus = PublishedCorpus(prefix)
+    if not corpus.manifest.has_tokens and not corpus.manifest.written.has_texts:
+        raise NoTexts(corpus.root)
     manifest = corpus.manifest
     if manifest.has_tokens:
         raise ValueError(

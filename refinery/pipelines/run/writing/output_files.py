@@ -18,7 +18,7 @@ from refinery.transforms.write.rows.labels import find_label
 from refinery.transforms.write.rows.output_paths import output_paths
 from refinery.transforms.write.rows.rows import Label
 from refinery.transforms.write.rows.rows_stage import ROWS, RowsParams
-from refinery.transforms.write.rows.write_files import KIND, FilesJob, OutputFile
+from refinery.transforms.write.rows.write_files import KIND, NO_FIELD, NO_TEXT, FilesJob, OutputFile
 from refinery.transforms.write.rows.writer import ACCOUNTS, LAYOUT
 from refinery.transforms.write.shards import provenance_columns
 
@@ -100,7 +100,20 @@ def files_job(
         counted=recipe.counted(),
         labels=tuple(each.named_apart() if f"{COLUMN_CLASH}/{each.label.name}" in taken else each for each in labels),
         extract=recipe.params_of(EXTRACT) or ExtractParams(),
+        beside=has_rows_beside(counters, bool(labels)),
         into=into,
+    )
+
+
+def has_rows_beside(counters: Sequence[Mapping[str, Any]], labels: bool) -> bool:
+    """Whether rows stay of which no document was made, by the counters of phase 1: they have no text or, where rows get
+    labels, extraction made none."""
+    reasons = {*NO_TEXT, *NO_FIELD}
+    return any(
+        entry["documents"]
+        and entry["outcome"] in ("dropped", "dead")
+        and (entry["reason"] in reasons or (labels and entry["stage"] == EXTRACT.name))
+        for entry in counters
     )
 
 

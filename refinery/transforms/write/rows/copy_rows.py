@@ -6,6 +6,13 @@ their rows are there with none, and can be decompressed.
 
 Rows are those of the readers (transforms/read): the same decompression, the same lines, the same numbers. What they
 report as damage or skip is a row like others: it stays if the caller says so.
+
+    labels = [Label("is_copy", False), Label("copy_of", "")]  # the same for all files
+    for task in tasks:
+        check_labels(task, labels)  # before the first file is written
+    places = output_paths((pattern, task.path) for task in tasks)
+    rows = Rows(kept=[0, 812, 4090], texts=[(812, "another text")], columns=labels, labels=[(4090, (True, "a 17"))])
+    copy_rows(task, folder / places[task.path], rows, limits)
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from refinery.loader.storage.full_disk import naming_full_disk
 from refinery.transforms.core.input_sums.crc32c import StretchSum
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.byte_source import ByteSource, MemberStream, open_source
@@ -38,18 +46,19 @@ def copy_rows(task: ReadTask, out: Path, rows: Rows, limits: LimitParams = DEFAU
 
     Raises ValueError for a format whose rows cannot be copied; RowError, which names file and row, where rows, texts or
     labels do not fit the file; InputChanged where the file is not the one that was planned, by size and time of change,
-    and by CRC-32C in formats of lines if the task has one; FileExistsError; OSError as storage and disk do.
+    and by CRC-32C in formats of lines if the task has one; FileExistsError; DiskFull; OSError
+    as the storage does.
     """
     refuse_uncopyable(task)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with open(out, "xb", buffering=BUFFER) as file:
+    with naming_full_disk(out), open(out, "xb", buffering=BUFFER) as file:
         try:
             with opened_input(task, limits) as source:
                 if rows.kept is None:
                     copy_whole(source, file)
                 else:
                     copy_chosen(task, source, rows, limits, file)
-            file.flush()
+            file.close()  # some file systems say here that they were full
         except BaseException:
             out.unlink()
             raise

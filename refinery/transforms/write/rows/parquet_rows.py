@@ -16,7 +16,7 @@ from refinery.transforms.read.held_ranges import HeldRanges
 from refinery.transforms.read.remote.files import is_remote
 from refinery.transforms.read.task import LimitParams, ReadTask
 from refinery.transforms.write.rows.arrow_texts import take_rows, with_texts
-from refinery.transforms.write.rows.parquet_form import TYPES, form_of, notes_of, with_columns
+from refinery.transforms.write.rows.parquet_form import TYPES, form_of, notes_of, with_columns, with_readable_types
 from refinery.transforms.write.rows.rows import NO_ROW, Edit, Label, RowError, Rows, refuse_taken
 
 BATCH_ROWS = 16_384
@@ -34,14 +34,15 @@ def copy_parquet(task: ReadTask, source: ByteSource, rows: Rows, limits: LimitPa
     file: Any = HeldRanges(source.file) if is_remote(task.path) else source.file
     table, groups = opened(task, source, file)
     refuse_taken(task, 0, rows.columns, table.schema_arrow.names)
-    schema = with_columns(table.schema_arrow, rows.columns)
+    readable = with_readable_types(table, file)
+    schema = with_columns(readable.schema_arrow, rows.columns)
     edits = _Edits(task, rows)
     with pq.ParquetWriter(out, schema, **form_of(table, rows.columns)) as writer:
         if notes := notes_of(table, rows.columns):
             writer.add_key_value_metadata(notes)
         first = 0
         for number, columns in enumerate(groups):
-            group = Group(task, source, table, number, first)
+            group = Group(task, source, readable, number, first)
             if edits.row < group.stop:
                 if isinstance(file, HeldRanges):
                     file.hold((column.start, column.size) for column in columns)

@@ -51,8 +51,8 @@ from refinery.transforms.write.shuffle_to_shards import HELD_BYTES, BatchDocumen
 SPLIT = "train"
 KIND = "output"  # of the records of files, and the field of the report
 MEMORY = 256 << 20  # of a worker that copies a file: what is known of its rows
-NO_TEXT = ("empty",)  # reasons of a reader for rows without a text
-NO_FIELD = ("MissingField",)
+NO_TEXT = ("empty",)  # reasons of a reader, and of extraction, for rows without a text
+NO_FIELD = ("MissingField",)  # errors of a reader that say the same
 OF_OTHERS = "duplicate_of"  # the label that says something of another row
 OFFSETS = (1 << OFFSET_BITS) - 1
 
@@ -84,7 +84,8 @@ class FilesJob:
     """What copying must know of a run. files: the list of `OutputFile`s. outputs: where they go. prefix: where their
     provenance goes. domains: source -> domain. counts: files of each domain. columns, notes, counted: as of
     `ShardsJob`. labels: fields that every row gets; then all rows stay. extract: how rows without a document are judged
-    for their label. into: the new field of texts, None where they replace those that were read."""
+    for their label. beside: whether there are such rows. into: the new field of texts, None where they replace those
+    that were read."""
 
     files: TaskList
     outputs: str
@@ -97,6 +98,7 @@ class FilesJob:
     counted: frozenset[str] = frozenset()
     labels: Sequence[LabelOf] = ()
     extract: ExtractParams = field(default_factory=ExtractParams)
+    beside: bool = True
     into: Label | None = None
 
 
@@ -145,7 +147,7 @@ def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, s
     offsets = documents.facts["order"].to_pylist()
     written = zip(offsets, documents.values("tokens"), strict=True)
     texts = ((offset, text.decode()) for offset, text in written if text) if job.into is None else ()
-    others = dict(rows_beside(file.task, set(offsets), job))  # few: no document was made of them
+    others = dict(rows_beside(file.task, set(offsets), job)) if job.beside else {}  # few: no document was made of them
     with scratch_folder(file.path) as scratch:
         local = scratch / "rows"
         columns = (*([] if job.into is None else [job.into]), *(each.label for each in job.labels))

@@ -1,5 +1,6 @@
 """Lines of JSONL: what stays has the input's bytes, in every container, across every cut of blocks."""
 
+import errno
 import gzip
 import itertools
 import json
@@ -11,14 +12,17 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.core.answers import Damaged
+from refinery.loader.storage.full_disk import DiskFull
+from refinery.transforms.core.answers import Damaged, Skipped
+from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.input_sums.crc32c import StretchSum
 from refinery.transforms.read.sources import InputChanged, LimitParams, read_task
 from refinery.transforms.read.task import ReadTask
+from refinery.transforms.write.rows import copy_rows as module
 from refinery.transforms.write.rows.copy_rows import check_labels, copy_rows
 from refinery.transforms.write.rows.json_lines import pick_lines
 from refinery.transforms.write.rows.rows import Label, RowError, Rows
-from tests.transforms.read_fixtures import COMPRESSORS, lz4
+from tests.transforms.read_fixtures import COMPRESSORS, Outcome, lz4
 from tests.transforms.write.rows.copies import GIVEN, LABELS, copied, inflated, row_of, rows_in, stored, written
 
 TASK = ReadTask("in.jsonl", "jsonl", "s", 0, 0)
@@ -31,6 +35,19 @@ LINES = [
     b'{"n": [1, {"text": "no"}]}\n',
     b'{"text": ""}\n',
     b'{"text": "last"}',
+]
+SCRAPS = [
+    *LINES,
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b" ",
+    b"\xef\xbb\xbf" + LINES[0],
+    b"[1]\n",
+    b"{\n",
+    b"\x00\n",
+    b"\xff",
+    b'{"text": 5}\n',
 ]
 STARTS = [0, *itertools.accumulate(map(len, LINES))][:-1]
 
@@ -230,6 +247,34 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         copy_rows(task, tmp_path / "b.jsonl", Rows([0]))
     assert (tmp_path / "b.jsonl").read_bytes() == b"mine"
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(*_: object) -> None:
+        raise OSError(errno.EDQUOT, "quota")
+
+    monkeypatch.setattr(module, "copy_chosen", fill)
+    with pytest.raises(DiskFull, match=r"out/a\.jsonl"):
+        copied(written(tmp_path, "a.jsonl", LINES[0]), Rows([0]))
+    assert not list((tmp_path / "out").iterdir())
+
+
+@given(st.lists(st.sampled_from(SCRAPS), max_size=25).map(b"".join), st.data())
+def test_readers_find_the_same_in_a_copy(
+    tmp_path_factory: pytest.TempPathFactory, whole: bytes, data: st.DataObject
+) -> None:
+    task = written(tmp_path_factory.getbasetemp(), "any.jsonl", whole)
+    found = {row_of(each): each for each in read_task(task)}
+    kept = [row for row in found if data.draw(st.booleans())]
+    again = [*read_task(copied(task, Rows(kept)))]
+    assert [plain(each) for each in again] == [plain(found[row]) for row in kept]
+
+
+def plain(outcome: Outcome) -> tuple[object, ...]:
+    """A record without its place."""
+    if isinstance(outcome, RawDocument):
+        return "text", outcome.content
+    return ("skipped", outcome.reason) if isinstance(outcome, Skipped) else (outcome.error, outcome.data)
 
 
 @pytest.mark.parametrize("name", ["a.warc", "a.txt", "a.html", "a.wet"])
