@@ -48,8 +48,8 @@ class ReadTask:
     changed: when a local file was last written to, in nanoseconds; 0 if that is not known. crc32c: of all of the file,
     in hexadecimal, where that was known before it is read. poison: worker processes died while they read it; it is one
     dead letter, and not opened. moved: where the file is now, if it is no longer at `path`, under which its records are
-    known. options: parameters of a reader that declares its own; an instance of their class inside the reader, plain
-    data on the way there.
+    known. fields: what is kept of its records beside the text, as in `SourceParams`. options: parameters of a reader
+    that declares its own; an instance of their class inside the reader, plain data on the way there.
     """
 
     path: str
@@ -78,6 +78,7 @@ class ReadTask:
     moved: str = ""
     crc32c: str = ""
     dialect: Dialect = "auto"
+    fields: Literal["keep"] | tuple[str, ...] = ()
     options: Any = field(default_factory=dict, hash=False)
 
     @property
@@ -92,15 +93,17 @@ class ReadTask:
 
     def to_json(self) -> bytes:
         plain = asdict(self)
-        if not plain["options"]:
-            del plain["options"]
+        for name in ("options", "fields"):
+            if not plain[name]:
+                del plain[name]
         return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)
 
     @classmethod
     def from_json(cls, data: bytes) -> "ReadTask":
         task = cls(**orjson.loads(data))
         own, carried = tuple(task.own_meta), tuple(task.carried_meta)
-        return replace(task, meta_fields=tuple(task.meta_fields), own_meta=own, carried_meta=carried)
+        fields = task.fields if task.fields == "keep" else tuple(task.fields)
+        return replace(task, meta_fields=tuple(task.meta_fields), own_meta=own, carried_meta=carried, fields=fields)
 
     def origin(self, offset: int) -> str:
         return f"{self.path}@{offset}"
