@@ -15,7 +15,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
-from refinery.transforms.core.document import Document, Drop, FailClosed, Scalar, document_id
+from refinery.transforms.core.document import FIELDS, Document, Drop, FailClosed, Scalar, document_id
+from refinery.transforms.core.json_text.members import is_readable, map_texts
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.redaction.secret_types.find import RULES, find
@@ -117,6 +118,18 @@ def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[s
     return text, found
 
 
+def redact_inside(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Counter[str]]:
+    """As `redact_text`, of each string inside a JSON text: rules see it without escapes."""
+    found: Counter[str] = Counter()
+
+    def redact(inner: str) -> str:
+        redacted, here = redact_text(inner.encode("utf-8", "ignore").decode(), params, values)
+        found.update(here)
+        return redacted if here else inner
+
+    return map_texts(text, redact), found
+
+
 def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     """The document without secrets in text, address and meta; itself where there are none.
 
@@ -131,6 +144,9 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     try:
         for name, value in strings.items():
             if isinstance(value, str):
+                if name == f"meta.{FIELDS}":
+                    value, here = redact_inside(value, params, values)
+                    found += here
                 fields[name], here = redact_text(value, params, values)
                 found += here
     except TooManySecrets:
@@ -149,6 +165,8 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
             return _remaining(doc, params)
         fields[name] = value
     meta = {key: fields.get(f"meta.{key}", value) for key, value in doc.meta.items()}
+    if not is_readable(str(meta.get(FIELDS, "{}"))):  # part of an escape went
+        return _remaining(doc, params)
     rules = ",".join(f"{rule}:{count}" for rule, count in sorted(found.items()))
     meta |= {"secrets": sum(found.values()), "secret_rules": rules}
     text = fields["text"]
