@@ -25,6 +25,7 @@ RESERVED = ("bin", "idx", "provenance", "packed")  # kinds that no writer of tex
 WITH_TEXT = ("provenance", ".parquet")  # of a writer whose one file holds the texts as a column of the provenance
 KIND = re.compile(r"[a-z][a-z0-9_]{0,31}")
 ENDING = re.compile(r"(\.[a-z0-9_+-]+)+")
+CONTENT = ""  # where a kind is asked for: the one with the documents
 MOST_KINDS = 8
 MAX_ID = 2**31 - 1  # of a token: int32 is the largest dtype
 
@@ -82,8 +83,8 @@ class WrittenFiles:
 
     @property
     def own(self) -> tuple[tuple[str, str], ...]:
-        """Those that the writer writes, of a corpus that was not adopted."""
-        return self.endings if self.has_text_column else self.endings[:-1]
+        """Those that the writer writes."""
+        return self.endings if self.has_text_column or not self.has_provenance else self.endings[:-1]
 
     @property
     def holding(self) -> int:
@@ -92,6 +93,8 @@ class WrittenFiles:
 
     def place(self, kind: str, what: str) -> int:
         """Which of a shard's files is of that kind. Raises NoTokens, naming `what`, for one of tokens among texts."""
+        if kind == CONTENT:
+            return 0
         if kind not in self.kinds and not self.has_tokens:
             raise NoTokens(what)
         return self.kinds.index(kind)

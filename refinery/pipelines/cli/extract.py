@@ -4,9 +4,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from refinery.pipelines.cli.step_arguments import run_step, step_arguments
 from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
-from refinery.pipelines.shell.step_arguments import run_step, step_arguments
 
 if TYPE_CHECKING:
     from refinery.pipelines.run.steps.step import Part

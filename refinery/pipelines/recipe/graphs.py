@@ -3,7 +3,7 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,7 @@ from refinery.transforms.core.input_sums.file_read import MergeReads
 from refinery.transforms.core.job.report import Check, Mergers, no_check
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.job.write_report import WriteReport
+from refinery.transforms.core.lane import AnyStage
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
 from refinery.transforms.dedup.stages import NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE, URL_DUPLICATES
 from refinery.transforms.extract.extract import EXTRACT
@@ -27,6 +28,8 @@ from refinery.transforms.statistics.measure import MergeStatistics
 from refinery.transforms.statistics.measure_texts import MeasureTexts
 from refinery.transforms.statistics.points import Point, points_of
 from refinery.transforms.statistics.tally import measured_notes
+from refinery.transforms.write.count_kept import KIND as SIZES
+from refinery.transforms.write.count_kept import CountKept, MergeSizes
 from refinery.transforms.write.deal_kept_documents import ReadKeptDocuments
 from refinery.transforms.write.lookup.write_lookup import WriteLookup
 from refinery.transforms.write.records import KIND as RECORDS
@@ -53,12 +56,14 @@ def apply_stages(
     phase: str,
     measure: bool = False,
     digests: Mapping[str, str] = NO_DIGESTS,
+    last: Collection[AnyStage] = (),
 ) -> beam.PCollection:
     """`docs` through the stages of a phase that the recipe has on, in the lane's order. measure: at its points, too.
-    digests: path -> sha256 of the recipe's files, which workers hold them to."""
-    active = list(recipe.active(phase))
+    digests: path -> sha256 of the recipe's files, which workers hold them to. last: those alone, where others ran
+    before; the points before them were measured then."""
+    active = [found for found in recipe.active(phase) if not last or found[0] in last]
     points = list(points_of(phase, [stage for stage, _ in active])) if measure else []
-    measure_here(docs, recipe, points, "")
+    measure_here(docs, recipe, () if last else points, "")
     for stage, params in active:
         if stage.judge is not None:
             recorder = DropRecorder(stage, params, categories_of(recipe)) if measure else None
@@ -143,6 +148,13 @@ def dedup(
     verdicts = pipeline | decide  # (part, serialized verdicts)
     verdicts | WriteVerdicts(work, sources)  # names
     pipeline | WriteReport(work, report, facts, check=check)
+
+
+def order(pipeline: beam.Pipeline, pairs: TaskList, bits: int, grain: int, work: str, report: str, facts: Any) -> None:
+    """Between phases 2 and 3 of a corpus in input order: the kept bytes of each input file. pairs: of `write_pairs`.
+    bits, grain: of `CountKept`."""
+    pipeline | CountKept(pairs, bits, grain)
+    pipeline | WriteReport(work, report, facts, {SIZES: MergeSizes})
 
 
 def shards(

@@ -209,6 +209,11 @@ class Recipe(Params):
                 f"writer: {self.writer!r:.80} given, {', '.join(known[1:])} is allowed, or nothing for the lane's own"
                 f"{meant(self.writer, known)}"
             )
+        if self.shards.order == "input" and lane.writer.counts_tokens:
+            raise ValueError(
+                "shards.order: input given, it needs a writer of texts (`writer: text`): loader, exports and takedowns "
+                "of tokens rely on documents in shuffled order"
+            )
         own = self._check_notes()
         compared = [stage for stage in lane.stages if isinstance(stage, ComparingStage)]
         check_together([stage for stage in compared if getattr(self, stage.key) is not None])

@@ -5,7 +5,7 @@ by a report or removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
@@ -19,6 +19,7 @@ from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.phase_work import dedup_step, dedup_work, shards_work
+from refinery.pipelines.published.deduplicated import by_domain, kept_by_source
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files
 from refinery.pipelines.recipe.idle import idle_settings
@@ -32,11 +33,13 @@ from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, r
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, file_digest, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_sums, funnel_table
+from refinery.pipelines.run.input_borders import input_borders
 from refinery.pipelines.run.inputs_read.settle import with_sums
 from refinery.pipelines.run.inputs_read.text_fields import settle_text_fields
 from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
+    ORDER,
     RECORDS,
     Phase,
     discard_short_shards,
@@ -48,7 +51,7 @@ from refinery.pipelines.run.phases import (
     remove_work,
 )
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
-from refinery.pipelines.run.publish import publish_corpus, publish_records
+from refinery.pipelines.run.publish import measured_files, publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
 from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.run.slices.failures import remove_failures
@@ -69,6 +72,7 @@ from refinery.transforms.read.sources import ReadTask, plan_sources
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.rows.writer import LAYOUT
+from refinery.transforms.write.shards import ShardsJob
 from refinery.transforms.write.targets import expected_bytes
 
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
@@ -108,9 +112,9 @@ class Refinement:
         reconcile, and whatever a job raises.
         """
         self.prepare()
-        return self._complete()
+        return self.complete()
 
-    def _complete(self) -> Manifest:
+    def complete(self) -> Manifest:
         """What `run` does once all is prepared."""
         if self._claim():
             manifest = Corpus(self.store).manifest
@@ -165,7 +169,7 @@ class Refinement:
             prefix=self.prefix,
             work=self.work,
             runner=self.runner,
-            fingerprints={**self.fingerprints, RECORDS: self.fingerprints[PHASES[-1]]},
+            fingerprints={**self.fingerprints, **dict.fromkeys((ORDER, RECORDS), self.fingerprints[PHASES[-1]])},
             failures=self.recipe.failures,
             say=self.say,
             slices=self.cut.slices if self.cut else 0,
@@ -300,30 +304,26 @@ class Refinement:
 
     def _undeduplicated(self, clean: Phase) -> dict[str, dict[str, int]]:
         """Documents and bytes per domain where deduplication is off: what the last stage of phase 1 kept."""
-        return self._by_domain(self._kept([clean]))
+        return by_domain(self._kept([clean]), self._domains())
 
     def _kept(self, phases: Sequence[Phase]) -> dict[str, dict[str, int]]:
         """Documents and bytes per source: what the last stage of these phases kept."""
-        return {row["source"]: row["kept"] for row in self._funnel(phases)}
+        return kept_by_source(self._funnel(phases), self.recipe.LANE.funnel)
 
-    def _by_domain(self, sources: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-        totals: dict[str, dict[str, int]] = {}
-        facts = self.recipe.source_facts()
-        for source, kept in sources.items():
-            domain = totals.setdefault(facts[source].domain, {"documents": 0, "bytes": 0})
-            for unit in domain:
-                domain[unit] += kept[unit]
-        return totals
+    def _domains(self) -> dict[str, str]:
+        return {name: facts.domain for name, facts in self.recipe.source_facts().items()}
 
     def _shards(self, clean: Phase, dedup: Phase) -> Mapping[str, Any]:
         pairs = pair_parts(clean, dedup)
         targets = self.recipe.targets()
         kept = dedup.report["kept"]
         if targets:
-            kept = self._by_domain(expected_bytes(self._kept([clean, dedup]), targets))
+            kept = by_domain(expected_bytes(self._kept([clean, dedup]), targets), self._domains())
         removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
         tasks = self.cut.tasks(self.work) if self.cut else self.tasks
         job = last_job(self.recipe, self.tokenizer, kept, tasks, self.work, self.prefix, clean.report["counters"])
+        if isinstance(job, ShardsJob):
+            job = replace(job, borders=input_borders(self.recipe, self.inputs, job.counts, clean, pairs, self.jobs))
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), job.counts)
 
@@ -358,15 +358,20 @@ class Refinement:
             funnel,
             {"refinery": version(DISTRIBUTION), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
             partial(publish_records, self.recipe, phases, self.jobs),
+            **self._published_beside(phases),
         )
         note_time(self.work_store, ENDED)
         self._leave_report(merged["seconds"])
         self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals.get("tokens")):
             self.say(line)
-        for line in (*source_table(source_rows(funnel, tokens_by_source(manifest))), *loss_warnings(funnel)):
+        rows = source_rows(funnel, tokens_by_source(manifest))
+        for line in (*source_table(rows, manifest.has_tokens), *loss_warnings(funnel)):
             self.say(line)
         return manifest
+
+    def _published_beside(self, phases: Sequence[Phase]) -> dict[str, Any]:
+        return {"small_files": partial(measured_files, phases, self.recipe)}
 
     def _leave_report(self, seconds: Mapping[str, float] | None) -> None:
         leave_report(self.store, seconds, self.recipe.LANE.stages, self.say, read_times(self.work_store))

@@ -16,6 +16,7 @@ NO_META: Mapping[str, Scalar] = MappingProxyType({})
 NO_LIMITS: Mapping[str, float] = MappingProxyType({})
 
 COPIES = "copies"  # note of every document that deduplication kept: how many it stands for
+OFFSET_BITS = 40  # of a document's position, below the index of its file
 TEXT_ID = "text_id"  # note of a document whose text was changed after it got its id: the id of the text encoded
 TEXT_ID_SINCE = ("encode", 2)  # the stage that makes it, and its first version that does
 

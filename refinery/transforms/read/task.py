@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 import orjson
 from pydantic import Field, model_validator
 
-from refinery.transforms.core.document import hash64
+from refinery.transforms.core.document import OFFSET_BITS, hash64
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.read.values.dialects import Dialect
 
@@ -117,7 +117,7 @@ class ReadTask:
         return f"{self.path}@{offset}"
 
     def position(self, offset: int) -> int:
-        return self.file_index << 40 | offset
+        return self.file_index << OFFSET_BITS | offset
 
     def samples(self, origin: str) -> bool:
         """Whether the record at `origin` belongs to the sample."""

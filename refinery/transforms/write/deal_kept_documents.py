@@ -22,7 +22,7 @@ def list_groups(line: bytes) -> Iterator[bytes]:
         yield b"%d %b" % (group, line)
 
 
-def read_group(line: bytes, cuts: Sequence[Cuts], labels: bool) -> Iterator[Document]:
+def read_group(line: bytes, cuts: Sequence[Cuts], labels: bool = False) -> Iterator[Document]:
     """The kept documents of a line of `list_groups`, with what is to be cut; all of them where they get labels."""
     group, _, pair = line.partition(b" ")
     return read_kept_documents(parse_pair(pair), int(group), cuts, labels)

@@ -15,10 +15,10 @@ from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import COPIES, Document
 from refinery.transforms.core.job.task_list import TaskList, write_task_list
 from refinery.transforms.core.live import LIVE
+from refinery.transforms.core.names import LABEL_ORIGINAL, LABEL_REASON
 from refinery.transforms.core.part_errors import UnreadablePart, naming
 from refinery.transforms.dedup.cut_lines import list_values
 from refinery.transforms.dedup.cutting_pass import Cuts
-from refinery.transforms.write.rows.labels import ORIGINAL, REASON
 
 BATCH_ROWS = 256
 COLUMNS = list(names_of(DOCUMENTS))  # the fields of `Document`, of which `meta` is the last
@@ -43,7 +43,7 @@ class PartPair:
 
 def read_kept_documents(pair: PartPair, group: int, cuts: Sequence[Cuts], labels: bool = False) -> Iterator[Document]:
     """The kept documents of one row group, in row order; meta gains "copies" (int), "copy_sources" ("a,b"), and the
-    note of each of `cuts` that there are of a document. labels: the others, too, with the notes REASON and ORIGINAL.
+    note of each of `cuts` that there are of a document. labels: the others, too, with notes that say why.
 
     Raises ValueError when the two files disagree on the number of rows, UnreadablePart when one is damaged. Memory: one
     row group.
@@ -68,7 +68,7 @@ def read_kept_documents(pair: PartPair, group: int, cuts: Sequence[Cuts], labels
                 meta = orjson.loads(noted)
                 if removed:
                     reason, kept = why
-                    meta = {REASON: reason, **meta, ORIGINAL: kept.hex()}
+                    meta = {LABEL_REASON: reason, **meta, LABEL_ORIGINAL: kept.hex()}
                 meta[COPIES] = copies
                 meta["copy_sources"] = ",".join(sources) if sources else values[SOURCE]
                 for each, (places, numbers) in zip(cuts, found, strict=True) if pair.verdicts else ():

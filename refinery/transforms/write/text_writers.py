@@ -3,7 +3,6 @@
 import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,11 +38,12 @@ Opened = Callable[[Any], AbstractContextManager[Any]]
 
 
 def write_lines(paths: Mapping[str, Path], shard: ShardContent, compress: Opened) -> None:
-    """A line for each document: `text`, then the columns of its provenance; the id in hexadecimal digits, `meta` as an
-    object. Memory: a document."""
+    """A line for each document: `text`, then the columns of its provenance; the id in hexadecimal digits. `meta` is a
+    string, as in Parquet: objects with other keys in other lines have no one type, and `datasets` loads none of them.
+    Memory: a document."""
     with paths[TEXT].open("wb") as file, compress(file) as out:
         for row, text in zip(shard.rows(), shard.contents(), strict=True):
-            line = {TEXT: text.decode(), **row, "id": row["id"].hex(), "meta": orjson.Fragment(row["meta"])}
+            line = {TEXT: text.decode(), **row, "id": row["id"].hex()}
             out.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
 
@@ -92,15 +92,41 @@ def inflate_gzip(file: BinaryIO) -> Any:
     return igzip.IGzipFile(fileobj=file, mode="rb")  # type: ignore[no-untyped-call]  # stub
 
 
-def _of_lines(name: str, ending: str, library: str, compress: Opened, inflate: Opened) -> Writer:
+def write_zstd(paths: Mapping[str, Path], shard: ShardContent) -> None:
+    """`write_lines`, by Zstandard."""
+    write_lines(paths, shard, compress_zstd)
+
+
+def read_zstd(files: Mapping[str, BinaryIO]) -> Iterator[bytes]:
+    """`read_lines`, by Zstandard."""
+    return read_lines(files, inflate_zstd)
+
+
+def write_gzip(paths: Mapping[str, Path], shard: ShardContent) -> None:
+    """`write_lines`, by gzip."""
+    write_lines(paths, shard, compress_gzip)
+
+
+def read_gzip(files: Mapping[str, BinaryIO]) -> Iterator[bytes]:
+    """`read_lines`, by gzip."""
+    return read_lines(files, inflate_gzip)
+
+
+def _of_lines(
+    name: str,
+    ending: str,
+    library: str,
+    write: Callable[[Mapping[str, Path], ShardContent], None],
+    read: Callable[[Mapping[str, BinaryIO]], Iterator[bytes]],
+) -> Writer:
     return Writer(
         name=name,
         version=1,
         summary=f"Shuffle the documents and write them as JSON Lines ({ending}), with provenance.",
         files={TEXT: ending},
         libraries=("pyarrow", "orjson", library),
-        write=partial(write_lines, compress=compress),
-        read=partial(read_lines, inflate=inflate),
+        write=write,
+        read=read,
     )
 
 
@@ -117,7 +143,7 @@ TEXT_WRITERS: dict[str, Writer] = {
     writer.name: writer
     for writer in (
         PARQUET,
-        _of_lines("text-jsonl", ".jsonl.zst", "zstandard", compress_zstd, inflate_zstd),
-        _of_lines("text-jsonl-gzip", ".jsonl.gz", "isal", compress_gzip, inflate_gzip),
+        _of_lines("text-jsonl", ".jsonl.zst", "zstandard", write_zstd, read_zstd),
+        _of_lines("text-jsonl-gzip", ".jsonl.gz", "isal", write_gzip, read_gzip),
     )
 }

@@ -18,7 +18,7 @@ def find_taken_down(corpus: Corpus, wanted: Wanted) -> Iterator[TakenDown]:
     takedowns."""
     takedowns = corpus.versions if wanted else ()
     known = corpus.manifest.shards if takedowns else ()
-    shards = {(shard.split, shard.domain, shard.index): shard.bin.path for shard in known}
+    shards = {(shard.split, shard.domain, shard.index): shard.name for shard in known}
     for number, takedown in enumerate(takedowns, 1):
         for _, row in find_rows(corpus.store, takedown.removed, wanted, REMOVED_SCHEMA.names, REMOVED_SCHEMA):
             yield TakenDown(
@@ -29,7 +29,7 @@ def find_taken_down(corpus: Corpus, wanted: Wanted) -> Iterator[TakenDown]:
                 request=row["request"],
                 rule=_rule(corpus, takedown) if row["request"] == WHERE else "",
                 was=row["was"],
-                shard=shards.get((row["split"], row["domain"], row["index"]), "").removesuffix(".bin"),
+                shard=shards.get((row["split"], row["domain"], row["index"]), ""),
                 document=row["row"],
             )
 

@@ -32,7 +32,8 @@ from refinery.pipelines.corpus.verify.other_files import (
 from refinery.pipelines.corpus.verify.outputs import check_output, listed_outputs
 from refinery.pipelines.corpus.verify.packed_rows import check_packed
 from refinery.pipelines.corpus.verify.removals import check_removals_file, names_fault
-from refinery.pipelines.corpus.verify.shard import Present, ShardFacts, check_shard
+from refinery.pipelines.corpus.verify.row_check import Present
+from refinery.pipelines.corpus.verify.shard import ShardFacts, check_shard
 from refinery.pipelines.corpus.verify.shard_before import compare_shard
 from refinery.pipelines.corpus.verify.takedown_rows import add_present, check_listing_file, listings
 from refinery.pipelines.corpus.verify.text_shard import check_text_shard
@@ -162,7 +163,7 @@ class Checker:
         elif piece.kind == PART:
             finding.failures += collect(piece.path, check_part(self.store, piece.path, piece.part))
         else:
-            check = compare_shard(self._before, ChangedShard(*piece.part), finding.facts)
+            check = compare_shard(self._before, ChangedShard(*piece.part), finding.facts, self.question.writer)
             finding.content += collect(piece.path, check)
         return finding
 
@@ -221,6 +222,8 @@ class Checker:
             **{name: getattr(facts, name) for name in ("documents", "tokens", "decoded", "text_bytes", "others")},
             "sources": dict(facts.sources) if facts.sources is not None else None,
         }
+        if facts.ends:
+            finding.facts["ends"] = [list(key) for key in facts.ends]
         if facts.hashes is not None and facts.ids is not None:
             finding.facts[LOOKUP] = sum_rows(self._lookup.rows[shard.provenance.path], facts.hashes)
 

@@ -62,8 +62,9 @@ class StepRun:
         among them, and RefineError where another recipe is beside the output."""
         self._check_apart()
         run = Refinement(self.recipe(), self.accounts, runner, work, "", discard_work, runner.say)
+        run.prepare()
         self._write_recipe()
-        return run.run()
+        return run.complete()
 
     def _check_apart(self) -> None:
         """A second command would read what the first one wrote."""

@@ -1,11 +1,11 @@
 """What the job of phase 3 must know of a run: to write shards, or files of the shape of the inputs."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from refinery.loader.format.indexed import dtype_for
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.run.funnel import CounterEntry
 from refinery.pipelines.run.writing.output_files import files_job
 from refinery.transforms.read.task import ReadTask
 from refinery.transforms.statistics.tally import measured_notes
@@ -23,12 +23,19 @@ def last_job(
     tasks: Sequence[ReadTask],
     work: str,
     prefix: str,
-    counters: Sequence[CounterEntry],
+    counters: Sequence[Mapping[str, Any]],
 ) -> ShardsJob | FilesJob:
     """The job. kept: documents and bytes of each domain that are to be expected. tasks: of all inputs. counters: of
     phase 1."""
     if recipe.LANE.writer == AS_INPUT:
         return files_job(recipe, tasks, work, prefix, counters)
+    return shards_job(recipe, tokenizer, kept, prefix)
+
+
+def shards_job(
+    recipe: Recipe, tokenizer: TokenizerInfo | None, kept: Mapping[str, Mapping[str, int]], prefix: str
+) -> ShardsJob:
+    """The job that writes shards. kept: as of `last_job`."""
     return ShardsJob(
         params=recipe.shards,
         counts=shard_counts(kept, recipe.shards),

@@ -8,7 +8,6 @@ from typing import Any
 from refinery.loader.errors import FormatError
 from refinery.loader.format.sealed import seal, unseal
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.run.funnel import CounterEntry
 from refinery.transforms.core.job.task_list import write_task_list
 from refinery.transforms.extract.extract import EXTRACT, ExtractParams
 from refinery.transforms.read.find_files import find_files
@@ -19,7 +18,7 @@ from refinery.transforms.write.rows.labels import find_label
 from refinery.transforms.write.rows.output_paths import output_paths
 from refinery.transforms.write.rows.rows import Label
 from refinery.transforms.write.rows.rows_stage import ROWS, RowsParams
-from refinery.transforms.write.rows.write_files import KIND, FilesJob, OutputFile
+from refinery.transforms.write.rows.write_files import KIND, NO_FIELD, NO_TEXT, FilesJob, OutputFile
 from refinery.transforms.write.rows.writer import ACCOUNTS, LAYOUT
 from refinery.transforms.write.shards import provenance_columns
 
@@ -76,7 +75,7 @@ def new_fields(recipe: Recipe) -> tuple[str, ...]:
 
 
 def files_job(
-    recipe: Recipe, tasks: Sequence[ReadTask], work: str, prefix: str, counters: Sequence[CounterEntry]
+    recipe: Recipe, tasks: Sequence[ReadTask], work: str, prefix: str, counters: Sequence[Mapping[str, Any]]
 ) -> FilesJob:
     """The job that copies the rows back. work: where the list of files is written. prefix: of the accounts. counters:
     of phase 1, which found the columns that have the name of a label; that label is named apart, in all files."""
@@ -101,7 +100,20 @@ def files_job(
         counted=recipe.counted(),
         labels=tuple(each.named_apart() if f"{COLUMN_CLASH}/{each.label.name}" in taken else each for each in labels),
         extract=recipe.params_of(EXTRACT) or ExtractParams(),
+        beside=has_rows_beside(counters, bool(labels)),
         into=into,
+    )
+
+
+def has_rows_beside(counters: Sequence[Mapping[str, Any]], labels: bool) -> bool:
+    """Whether rows stay of which no document was made, by the counters of phase 1: they have no text or, where rows get
+    labels, extraction made none."""
+    reasons = {*NO_TEXT, *NO_FIELD}
+    return any(
+        entry["documents"]
+        and entry["outcome"] in ("dropped", "dead")
+        and (entry["reason"] in reasons or (labels and entry["stage"] == EXTRACT.name))
+        for entry in counters
     )
 
 

@@ -1,6 +1,8 @@
 """Writing with the compression of an input: the same bytes for the same content, as one member.
 
-gzip has no name and no time in its header. Levels are those of the tools' defaults.
+gzip has no name and no time in its header. zlib's level 4 takes 2/5 of the time of its default, 6, for 5 % more bytes
+(English prose in JSONL: 39 and 16 MB/s on a busy core, 2026-11-28). ISA-L is faster still, but what it writes depends
+on the processor.
 """
 
 import io
@@ -17,7 +19,7 @@ from refinery.transforms.read.members import GZIP, LZ4, ZSTD
 
 Write = Callable[[bytes | memoryview], object]
 
-GZIP_LEVEL, ZSTD_LEVEL = 6, 3  # of gzip and zstd
+GZIP_LEVEL, ZSTD_LEVEL = 4, 3
 GZIP_BITS = 31  # zlib's window of 32 KiB, with gzip's header and checksum
 
 

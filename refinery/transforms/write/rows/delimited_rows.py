@@ -1,6 +1,8 @@
 """Rows of CSV and TSV that stay, byte for byte, below their header.
 
-A new text is quoted as the file's dialect needs, and in quotes where the old one was. Labels are further fields.
+A new text is quoted as the file's dialect needs, and in quotes where the old one was. Labels are further fields. A TSV
+file of dialect "auto" is read as plain or quoted by what is in it, so a copy may be read in the other way, where the
+rows that decided are gone; a `dialect` in the source says it for both.
 """
 
 from collections.abc import Sequence

@@ -73,7 +73,8 @@ def _field(dialect: Dialect, delimiter: str) -> re.Pattern[bytes]:
 def spelt_field(text: str, dialect: Dialect, delimiter: str, is_quoted: bool = False) -> str:
     """A text as a field. is_quoted: in quotes, if the dialect has any, even where it needs none."""
     if dialect == "escaped":
-        return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], text)
+        text = _ESCAPED.sub(lambda found: _ESCAPES[found[0]], text)
+        return text.replace(delimiter, f"\\{delimiter}")  # a tab is \t by now
     if dialect == "backslash":
         text = text.replace("\\", "\\\\")
     if dialect in QUOTING and (is_quoted or any(sign in text for sign in (delimiter, '"', "\r", "\n"))):

@@ -10,7 +10,7 @@ from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.lines import read_blocks, read_lines
 from refinery.transforms.read.task import LimitParams, ReadTask
 from refinery.transforms.write.rows.compressed import Write
-from refinery.transforms.write.rows.json_spans import known_names, with_labels, with_text
+from refinery.transforms.write.rows.json_spans import LabelKeys, with_text
 from refinery.transforms.write.rows.rows import NO_ROW, Edit, Edits, Label, RowError, Rows, refuse_taken
 
 NEWLINE = ord("\n")
@@ -28,22 +28,24 @@ def copy_lines(
     limits.max_decompressed_bytes. Memory: two blocks, and an edited line; a line that is not edited may be any size.
     """
 
+    keys = LabelKeys(rows.columns)
+
     def change(row: int, line: bytes, edit: Edit) -> bytes:
         try:
             if edit.text is not None:
                 line = with_text(line, task.text_field, edit.text)
             if not edit.labels:
                 return line
-            columns = rows.columns
-            if known := known_names(line, columns):
+            columns, its_keys = rows.columns, keys
+            if known := keys.known(line):
                 columns = [each.named_apart() if each.name in known else each for each in columns]
-                known = known_names(line, columns)
-            if not known:
-                return with_labels(line, columns, edit.labels)
+                its_keys = LabelKeys(columns)
+                refuse_taken(task, row, columns, its_keys.known(line))
+            return its_keys.added_to(line, edit.labels)
+        except RowError:
+            raise
         except ValueError as error:
             raise RowError(task, row, str(error)) from None
-        refuse_taken(task, row, columns, known)
-        return line
 
     pick_lines(task, read_blocks(stream), rows.edits(task), change, limits.max_decompressed_bytes, write)
 
@@ -97,13 +99,25 @@ def pick_lines(
 
 
 def check_lines(task: ReadTask, source: ByteSource, columns: Sequence[Label], limits: LimitParams) -> None:
-    """Raise RowError for the first line that has a label's name as a key. Cost: a pass over the file, without parsing
-    lines in which nothing looks like such a key."""
+    """Raise RowError for the first line that has a label's name as a key. Cost: a search through the file, and where
+    something looks like such a key, another pass line by line."""
+    keys = LabelKeys(columns)
+    if not looks_known(read_blocks(MemberStream(source)), keys):
+        return
     for line in read_lines(source, replace(task, part=0, parts=1), limits.max_decompressed_bytes):
-        if line.data is None:
-            continue
         try:
-            known = known_names(line.data, columns)
+            known = keys.known(line.data or b"")
         except ValueError:  # damage, which gets no labels
             continue
         refuse_taken(task, line.offset, columns, known)
+
+
+def looks_known(blocks: Iterator[tuple[bytes, str]], keys: LabelKeys) -> bool:
+    """Whether something in a file looks like the key of a label."""
+    longest = max(map(len, keys.marks), default=0) + len(rb"\u0020")
+    before = b""
+    for block, _ in blocks:
+        if keys.may_be_in(block) or keys.may_be_in(before + block[:longest]):
+            return True
+        before = block[-longest:]
+    return False

@@ -14,15 +14,21 @@ from collections.abc import Iterator, Sequence
 import orjson
 
 from refinery.transforms.core.document import Scalar
-from refinery.transforms.read.formats.jsonl import mark
+from refinery.transforms.read.formats.jsonl import MAX_DEPTH, mark
 from refinery.transforms.read.lines import BOM
 from refinery.transforms.write.rows.rows import Label
 
+_SPACE = rb"[ \t\r\n]*+"
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-STRING = re.compile(_STRING, re.DOTALL)
-SPACE = re.compile(rb"[ \t\r\n]*+")
-LITERAL = re.compile(rb"[^\s,\]}\":{[]++")  # a number, true, NaN
-BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+([\[\]{}])", re.DOTALL)  # up to the next one, with it
+_LITERAL = rb"[^\s,\]}\":{[]++"  # a number, true, NaN
+_FLAT = rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+"  # up to a bracket
+SPACE = re.compile(_SPACE)
+MEMBER = re.compile(
+    rb"(%b)%b:%b(?:(%b|%b)%b([,}]))?+" % (_STRING, _SPACE, _SPACE, _STRING, _LITERAL, _SPACE), re.DOTALL
+)  # with its value and what follows it, unless that is a list or an object
+BRACKET = re.compile(
+    rb'(?:[^"\[\]{}]++|%b|\[%b\]|\{%b\})*+([\[\]{}])' % (_STRING, _FLAT, _FLAT), re.DOTALL
+)  # the next one that is not of a list or object without others in it
 ESCAPED = re.compile(rb"\\u00[2-7]")  # an ASCII character
 
 Span = tuple[int, int]
@@ -53,35 +59,45 @@ def last_member(line: bytes, start: int, name: str) -> Span | None:
 
 def object_start(line: bytes) -> int:
     """Where the object in a line begins, -1 without one."""
-    start = _skip(line, len(BOM) if line.startswith(BOM) else 0)
+    start = skip_space(line, len(BOM) if line.startswith(BOM) else 0)
     return start if line.startswith(b"{", start) else -1
 
 
 def members(line: bytes, start: int) -> Iterator[tuple[str, Span]]:
     """The keys of the object that begins at `start`, each with the span of its value. Raises ValueError."""
-    at = _skip(line, start + 1)
-    while not line.startswith(b"}", at):
-        end = _end(STRING, line, at)
-        key = line[at + 1 : end - 1]
-        at = _skip(line, _after(line, _skip(line, end), b":"))
-        stop = value_end(line, at)
-        yield _name(key), (at, stop)
-        at = _skip(line, stop)
-        if not line.startswith(b"}", at):
-            at = _skip(line, _after(line, at, b","))
+    at = skip_space(line, start + 1)
+    follows = line[at : at + 1]
+    while follows != b"}":
+        found = MEMBER.match(line, at)
+        if found is None:
+            raise ValueError(f"byte {at} of the line: a key of JSON expected")
+        key = line[found.start(1) + 1 : found.end(1) - 1]
+        if found[3]:
+            yield _name(key), found.span(2)
+            at, follows = found.end(), found[3]
+        else:
+            end = nested_end(line, found.end())
+            yield _name(key), (found.end(), end)
+            at = skip_space(line, end)
+            at, follows = at + 1, line[at : at + 1]
+        if follows not in (b",", b"}"):
+            raise ValueError(f"byte {at - 1} of the line: ',' or '}}' expected")
+        at = skip_space(line, at)
 
 
-def value_end(line: bytes, at: int) -> int:
-    """Where the value that begins there ends. Raises ValueError."""
-    first = line[at : at + 1]
-    if first == b'"':
-        return _end(STRING, line, at)
-    if first not in (b"{", b"["):
-        return _end(LITERAL, line, at)
+def nested_end(line: bytes, at: int) -> int:
+    """The end of the list or object that begins there. Raises ValueError, also beyond MAX_DEPTH levels."""
+    if line[at : at + 1] not in (b"{", b"["):
+        raise ValueError(f"byte {at} of the line: a value of JSON expected")
     depth, at = 1, at + 1
-    while depth:
-        at = _end(BRACKET, line, at)
-        depth += 1 if line[at - 1] in b"{[" else -1
+    while 0 < depth <= MAX_DEPTH:
+        found = BRACKET.match(line, at)
+        if found is None:
+            raise ValueError(f"byte {at} of the line: a bracket is not closed")
+        depth += 1 if found[1] in b"{[" else -1
+        at = found.end()
+    if depth:
+        raise ValueError(f"more than {MAX_DEPTH} levels of lists and objects")
     return at
 
 
@@ -94,42 +110,51 @@ def with_text(line: bytes, field: str, text: str) -> bytes:
     return b"".join([line[: span[0]], spelt(text, line.isascii()), line[span[1] :]])
 
 
-def with_labels(line: bytes, columns: Sequence[Label], values: Sequence[Scalar]) -> bytes:
-    """The line with further keys before its last brace. Raises ValueError without an object."""
-    body = line.rstrip(b" \t\r\n")
-    if not body.endswith(b"}") or object_start(line) < 0:
-        raise ValueError("a line without a JSON object cannot get labels")
-    is_ascii = line.isascii()
-    added = b",".join(
-        b'"%b":%b' % (column.name.encode(), spelt(value, is_ascii))
-        for column, value in zip(columns, values, strict=True)
-    )
-    end = len(body) - 1
-    comma = b"" if line[:end].rstrip(b" \t\r\n").endswith(b"{") else b","
-    return b"".join([line[:end], comma, added, line[end:]])
+class LabelKeys:
+    """Labels as further keys of JSON objects."""
+
+    def __init__(self, columns: Sequence[Label]) -> None:
+        self.names = frozenset(column.name for column in columns)
+        self.keys = [spelt(column.name) + b":" for column in columns]
+        self.marks = [key[:-1] for key in self.keys]
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Whether a line in these bytes may have such a key: one is spelt like the label, or with an escape of an ASCII
+        character. Cost: a search for each label, at the speed of memory."""
+        is_there = any(mark in data for mark in self.marks)
+        return is_there or (b"\\u00" in data and ESCAPED.search(data) is not None)
+
+    def known(self, line: bytes) -> set[str]:
+        """The labels that are keys of the line's object already. Raises ValueError."""
+        start = object_start(line) if self.may_be_in(line) else -1
+        return {key for key, _ in members(line, start) if key in self.names} if start >= 0 else set()
+
+    def added_to(self, line: bytes, values: Sequence[Scalar]) -> bytes:
+        """The line with these keys before its last brace. Raises ValueError without an object."""
+        body = line.rstrip(b" \t\r\n")
+        if not body.endswith(b"}") or object_start(line) < 0:
+            raise ValueError("a line without a JSON object cannot get labels")
+        is_ascii = line.isascii()
+        added = [key + spelt(value, is_ascii) for key, value in zip(self.keys, values, strict=True)]
+        end = len(body) - 1
+        is_empty = body[:end].rstrip(b" \t\r\n").endswith(b"{")
+        return b"".join([line[:end], b"" if is_empty else b",", b",".join(added), line[end:]])
 
 
-def known_names(line: bytes, columns: Sequence[Label]) -> set[str]:
-    """Those names of labels that are keys of the line's object already. Raises ValueError.
-
-    A label's name is ASCII. A key of that name is spelt so, or with an escape of an ASCII character. A line with
-    neither is not scanned.
-    """
-    is_plain = not any(b'"%b"' % column.name.encode() in line for column in columns)
-    if is_plain and (b"\\u00" not in line or not ESCAPED.search(line)):
-        return set()
-    start, names = object_start(line), {column.name for column in columns}
-    return {key for key, _ in members(line, start) if key in names} if start >= 0 else set()
-
-
-def spelt(value: Scalar, is_ascii: bool) -> bytes:
-    """A value as JSON; text in UTF-8, or with escapes. A lone surrogate is an escape in any case."""
-    if not is_ascii:
+def spelt(value: Scalar, is_ascii: bool = True) -> bytes:
+    """A value as JSON: text in UTF-8, or in ASCII with escapes. A lone surrogate is an escape in any case."""
+    if not is_ascii or not isinstance(value, str) or value.isascii():
         try:
             return orjson.dumps(value)
         except (TypeError, ValueError):  # a lone surrogate
             pass
     return json.dumps(value).encode()
+
+
+def skip_space(line: bytes, at: int) -> int:
+    """The first byte from there on that is not space."""
+    found = SPACE.match(line, at)
+    return found.end() if found else at
 
 
 def _name(key: bytes) -> str:
@@ -139,20 +164,3 @@ def _name(key: bytes) -> str:
     except UnicodeDecodeError:
         text = (b'"' + key + b'"').decode("utf-8", "surrogateescape")
         return str(mark(json.loads(text)))
-
-
-def _skip(line: bytes, at: int) -> int:
-    return _end(SPACE, line, at)
-
-
-def _after(line: bytes, at: int, sign: bytes) -> int:
-    if not line.startswith(sign, at):
-        raise ValueError(f"byte {at} of the line: {sign.decode()!r} expected")
-    return at + 1
-
-
-def _end(pattern: re.Pattern[bytes], line: bytes, at: int) -> int:
-    found = pattern.match(line, at)
-    if found is None:
-        raise ValueError(f"byte {at} of the line: JSON expected")
-    return found.end()

@@ -7,11 +7,11 @@ from typing import Any
 
 from refinery.transforms.core.answers import Answer, answer_of
 from refinery.transforms.core.document import COPIES, Document, Drop, Scalar
+from refinery.transforms.core.names import LABEL_ORIGINAL as ORIGINAL
+from refinery.transforms.core.names import LABEL_REASON as REASON
 from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.write.rows.rows import Label
 
-# Notes of documents that would have been dropped: why, and the id of the document that would have stood for it.
-REASON, ORIGINAL = "label_reason", "label_original"
 WOULD_DROP = "would-drop"  # group of findings in the funnel
 
 

@@ -51,7 +51,7 @@ def output_path(pattern: str, path: str) -> str:
     Raises ValueError for a file that would lie outside.
     """
     if is_remote(path):
-        rest = _behind_host(pattern, path)
+        rest = "" if ".." in path.split("/") else _behind_host(pattern, path)
     else:
         rest = _below(os.path.normpath(pattern) + ("/" if pattern.endswith("/") else ""), os.path.normpath(path))
     if not rest or rest.startswith("/") or {"", ".", ".."} & {*rest.split("/")}:

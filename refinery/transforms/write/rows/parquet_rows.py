@@ -16,32 +16,40 @@ from refinery.transforms.read.held_ranges import HeldRanges
 from refinery.transforms.read.remote.files import is_remote
 from refinery.transforms.read.task import LimitParams, ReadTask
 from refinery.transforms.write.rows.arrow_texts import take_rows, with_texts
-from refinery.transforms.write.rows.parquet_form import TYPES, form_of, notes_of, with_columns
+from refinery.transforms.write.rows.parquet_form import (
+    TYPES,
+    form_of,
+    notes_of,
+    other_types,
+    with_columns,
+    with_readable_types,
+)
 from refinery.transforms.write.rows.rows import NO_ROW, Edit, Label, RowError, Rows, refuse_taken
 
 BATCH_ROWS = 16_384
 GROUP_BYTES = 64 << 20  # of a row group in memory; a larger one of the input becomes several
 
 
-def copy_parquet(task: ReadTask, source: ByteSource, rows: Rows, limits: LimitParams, out: BinaryIO) -> None:
+def copy_parquet(task: ReadTask, source: ByteSource, rows: Rows, limits: LimitParams, out: BinaryIO) -> list[str]:
     """The rows that stay, in the input's row groups; those without any are not read. Labels are columns behind.
 
-    Types are Arrow's, from the `ARROW:schema` that the file keeps, or told from Parquet's. Raises RowError for a row
-    that is not there, an edit that cannot be made, and a column that cannot be read, or that has a page above twice
-    limits.max_decompressed_bytes. Memory: GROUP_BYTES, a batch of 8 MiB, and more only for values that are larger, as
-    of the reader.
+    Types are Arrow's, from the `ARROW:schema` that the file keeps, or derived from Parquet's. Returns `other_types`.
+    Raises RowError for a row that is not there, an edit that cannot be made, and a column that cannot be read, or that
+    has a page above twice limits.max_decompressed_bytes. Memory: GROUP_BYTES, a batch of 8 MiB, and more only for
+    values that are larger, as of the reader.
     """
     file: Any = HeldRanges(source.file) if is_remote(task.path) else source.file
     table, groups = opened(task, source, file)
     refuse_taken(task, 0, rows.columns, table.schema_arrow.names)
-    schema = with_columns(table.schema_arrow, rows.columns)
+    readable = with_readable_types(table, file)
+    schema = with_columns(readable.schema_arrow, rows.columns)
     edits = _Edits(task, rows)
     with pq.ParquetWriter(out, schema, **form_of(table, rows.columns)) as writer:
         if notes := notes_of(table, rows.columns):
             writer.add_key_value_metadata(notes)
         first = 0
         for number, columns in enumerate(groups):
-            group = Group(task, source, table, number, first)
+            group = Group(task, source, readable, number, first)
             if edits.row < group.stop:
                 if isinstance(file, HeldRanges):
                     file.hold((column.start, column.size) for column in columns)
@@ -53,6 +61,7 @@ def copy_parquet(task: ReadTask, source: ByteSource, rows: Rows, limits: LimitPa
             first = group.stop
     if edits.row != NO_ROW[0]:
         raise RowError(task, edits.row, "the file has no such row")
+    return [f"{safe(task.path)}: {line}" for line in other_types(table, schema, rows.columns)]
 
 
 def opened(task: ReadTask, source: ByteSource, file: Any) -> tuple[pq.ParquetFile, list[list[Column]]]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from heapq import merge
 from types import MappingProxyType
@@ -18,6 +18,7 @@ T = TypeVar("T")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 NAMED_APART = "refinery_"  # before the name of a label that a field has already
 INTEGERS = range(-(1 << 63), 1 << 63)
+DISORDER = "it follows a row that is not before it, and ascending rows are needed"
 LEFT = "a text or labels are given for this row, and it is not among the rows that are kept, or not in their order"
 # Type of a label's values -> what it is called.
 KINDS: Mapping[type, str] = MappingProxyType({str: "text", bool: "true or false", int: "an integer", float: "a number"})
@@ -111,11 +112,17 @@ class Rows:
     handed_on: Iterable[int] = ()
 
     def __post_init__(self) -> None:
-        if self.kept is None and any(each != () for each in (self.texts, self.columns, self.labels, self.handed_on)):
+        if self.kept is None and not self.is_plain:
             raise ValueError("kept: null given with texts, labels or rows, which need the rows that stay")
         names = [column.name for column in self.columns]
         if len(set(names)) < len(names):
             raise ValueError(f"labels: names {names} given, each name is allowed once")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is given beside the rows that are kept."""
+        given = (self.texts, self.columns, self.labels, self.handed_on)
+        return all(isinstance(each, Sized) and not len(each) for each in given)
 
     @property
     def empty(self) -> Edit | None:
@@ -125,11 +132,18 @@ class Rows:
     def edits(self, task: ReadTask) -> Edits:
         """Every row that stays, in order, with what is changed in it. Raises RowError where rows do not ascend, where a
         text or labels are given for a row that does not stay, and for a label of another type."""
-        texts, labels = _Given(task, self.texts), _Given(task, self.labels)
-        empty, last = self.empty, -1
-        for row, is_kept in self._marked():
+        kept, last = () if self.kept is None else self.kept, -1
+        if self.is_plain:
+            for row in kept:
+                if row <= last:
+                    raise RowError(task, row, DISORDER)
+                last = row
+                yield row, None
+            return
+        texts, labels, empty = _Given(task, self.texts), _Given(task, self.labels), self.empty
+        for row, is_kept in merge(((row, True) for row in kept), ((row, False) for row in self.handed_on)):
             if row <= last:
-                raise RowError(task, row, f"row {row} behind {last}, ascending rows are needed")
+                raise RowError(task, row, DISORDER)
             last = row
             edit = empty if is_kept else None
             if labels.row <= row and is_kept:
@@ -139,11 +153,6 @@ class Rows:
             yield row, edit
         texts.end()
         labels.end()
-
-    def _marked(self) -> Iterator[tuple[int, bool]]:
-        """The rows, and whether each is kept (not handed on)."""
-        kept = ((row, True) for row in (() if self.kept is None else self.kept))
-        return merge(kept, ((row, False) for row in self.handed_on)) if self.handed_on != () else kept
 
     def _checked(self, task: ReadTask, row: int, values: Sequence[Scalar]) -> tuple[Scalar, ...]:
         if len(values) != len(self.columns):

@@ -9,9 +9,6 @@ from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.tokenize.encode import EncodedDocument
 
-POSITION_BYTES = 8
-OFFSET_BITS = 40  # of a position; above them is the number of the file
-
 
 class RowsParams(Params):
     """How rows of the inputs become rows of the outputs."""
@@ -24,13 +21,11 @@ class RowsParams(Params):
 
 
 def finish_row(doc: Document, params: RowsParams) -> EncodedDocument:
-    """The document with its position, 8 bytes, where an encoded one has columns of its tokens; its text in UTF-8 is in
-    their place if it is to be written. One whose text is not that of its id (cut, redacted) gets the note `text_id`.
-    Raises UnicodeEncodeError for lone surrogates."""
+    """The document with its text in UTF-8 where an encoded one has its tokens, if that is to be written. One whose text
+    is not that of its id (cut, redacted) gets the note `text_id`. Raises UnicodeEncodeError for lone surrogates."""
     data, meta = doc.text.encode(), with_text_id(doc)
     written = np.frombuffer(data if params.texts == "all" or TEXT_ID in meta else b"", np.uint8)
-    position = doc.position.to_bytes(POSITION_BYTES, "big")
-    return EncodedDocument(doc.id, written, doc.source, doc.url, doc.origin, len(data), meta, position)
+    return EncodedDocument(doc.id, written, doc.source, doc.url, doc.origin, len(data), meta, position=doc.position)
 
 
 ROWS = Stage(

@@ -22,7 +22,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.document import COPIES, Drop, RawDocument, Scalar
+from refinery.transforms.core.document import COPIES, OFFSET_BITS, Drop, RawDocument, Scalar
 from refinery.transforms.core.exchange.exchange import Exchange
 from refinery.transforms.core.exchange.on_disk import held_bytes
 from refinery.transforms.core.exchange.records import side_output_record
@@ -30,6 +30,8 @@ from refinery.transforms.core.exchange.side_outputs import add_side_output
 from refinery.transforms.core.job.read_task_list import ReadTaskList
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.memory import with_memory
+from refinery.transforms.core.names import LABEL_ORIGINAL as ORIGINAL
+from refinery.transforms.core.names import LABEL_REASON as REASON
 from refinery.transforms.extract.clean_text import clean_text
 from refinery.transforms.extract.extract import ExtractParams, extract_document
 from refinery.transforms.read.sources import read_task
@@ -39,9 +41,8 @@ from refinery.transforms.statistics.tally import NO_NOTES, Measured
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import read_batches
 from refinery.transforms.write.rows.copy_rows import copy_rows
-from refinery.transforms.write.rows.labels import ORIGINAL, REASON, LabelOf
+from refinery.transforms.write.rows.labels import LabelOf
 from refinery.transforms.write.rows.rows import Label, Rows
-from refinery.transforms.write.rows.rows_stage import OFFSET_BITS
 from refinery.transforms.write.shard_documents import ShardDocuments, sort_on_disk
 from refinery.transforms.write.shards import provenance_rows
 from refinery.transforms.write.shuffle import shard_key
@@ -50,8 +51,8 @@ from refinery.transforms.write.shuffle_to_shards import HELD_BYTES, BatchDocumen
 SPLIT = "train"
 KIND = "output"  # of the records of files, and the field of the report
 MEMORY = 256 << 20  # of a worker that copies a file: what is known of its rows
-NO_TEXT = ("empty",)  # reasons of a reader for rows without a text
-NO_FIELD = ("MissingField",)
+NO_TEXT = ("empty",)  # reasons of a reader, and of extraction, for rows without a text
+NO_FIELD = ("MissingField",)  # errors of a reader that say the same
 OF_OTHERS = "duplicate_of"  # the label that says something of another row
 OFFSETS = (1 << OFFSET_BITS) - 1
 
@@ -83,7 +84,8 @@ class FilesJob:
     """What copying must know of a run. files: the list of `OutputFile`s. outputs: where they go. prefix: where their
     provenance goes. domains: source -> domain. counts: files of each domain. columns, notes, counted: as of
     `ShardsJob`. labels: fields that every row gets; then all rows stay. extract: how rows without a document are judged
-    for their label. into: the new field of texts, None where they replace those that were read."""
+    for their label. beside: whether there are such rows. into: the new field of texts, None where they replace those
+    that were read."""
 
     files: TaskList
     outputs: str
@@ -96,13 +98,13 @@ class FilesJob:
     counted: frozenset[str] = frozenset()
     labels: Sequence[LabelOf] = ()
     extract: ExtractParams = field(default_factory=ExtractParams)
+    beside: bool = True
     into: Label | None = None
 
 
 class _BatchRows(BatchDocuments):
     def place(self, doc: EncodedDocument) -> tuple[bytes, int]:
-        position = int.from_bytes(doc.columns, "big")
-        number, offset = position >> OFFSET_BITS, position & OFFSETS
+        number, offset = doc.position >> OFFSET_BITS, doc.position & OFFSETS
         return shard_key(f"{SPLIT}/{self.domains[doc.source]}", number), offset
 
 
@@ -145,7 +147,7 @@ def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, s
     offsets = documents.facts["order"].to_pylist()
     written = zip(offsets, documents.values("tokens"), strict=True)
     texts = ((offset, text.decode()) for offset, text in written if text) if job.into is None else ()
-    others = dict(rows_beside(file.task, set(offsets), job))  # few: no document was made of them
+    others = dict(rows_beside(file.task, set(offsets), job)) if job.beside else {}  # few: no document was made of them
     with scratch_folder(file.path) as scratch:
         local = scratch / "rows"
         columns = (*([] if job.into is None else [job.into]), *(each.label for each in job.labels))
@@ -170,8 +172,8 @@ def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, s
 
 
 def rows_beside(task: ReadTask, known: set[int], job: FilesJob) -> Iterator[tuple[int, str]]:
-    """Rows of a file that are no document since they have no text, ascending, each with the reason; with labels, also
-    those of which extraction made none. known: rows that stay in any case. Cost: the file is read once more."""
+    """Rows of a file of which no document was made, since they have no text; ascending, with the reason. With labels,
+    also those of which extraction made none. known: rows that stay in any case. Cost: the file is read once more."""
     for one in read_task(task, job.limits):
         offset = one.origin.rpartition("@")[2]
         if not offset.isdigit() or int(offset) in known:
@@ -263,8 +265,7 @@ def name_original(doc: EncodedDocument) -> Iterator[tuple[bytes, bytes]]:
     """Under the id of a document that stays for others: its own id or its place. Under that of the one that stays for
     it: where a copy is."""
     if ORIGINAL in doc.meta:
-        position = int.from_bytes(doc.columns, "big")
-        copy = {"source": doc.source, "number": position >> OFFSET_BITS, "offset": position & OFFSETS}
+        copy = {"source": doc.source, "number": doc.position >> OFFSET_BITS, "offset": doc.position & OFFSETS}
         yield bytes.fromhex(str(doc.meta[ORIGINAL])), orjson.dumps(copy)
     elif int(doc.meta[COPIES]) > 1:
         yield doc.id, orjson.dumps(str(doc.meta.get("record_id") or doc.origin))
@@ -284,7 +285,7 @@ def write_rows_back(docs: beam.PCollection, job: FilesJob) -> beam.PCollection:
     """Documents of the stage `rows` -> a file for each input file. Texts that changed cross one exchange."""
     counts = {f"{SPLIT}/{domain}": count for domain, count in job.counts.items()}
     step = with_memory(CopyFiles(job), MEMORY)
-    batch = beam.ParDo(_BatchRows(job.domains, True, held_bytes(docs.pipeline, HELD_BYTES)))
+    batch = beam.ParDo(_BatchRows(job.domains, False, held_bytes(docs.pipeline, HELD_BYTES)))
     batches = docs | "batch rows" >> batch.with_output_types(tuple[bytes, bytes])
     lines = docs.pipeline | "files" >> ReadTaskList(job.files)
     files = lines | "keys" >> beam.Map(keyed_file).with_output_types(tuple[bytes, bytes])

@@ -1,5 +1,5 @@
-"""The writer of files of the inputs' own shape, declared. What it writes of a shard is its provenance alone: the rows
-go to files beside the corpus, as write_files.py copies them."""
+"""The writer of files of the inputs' own shape, declared. Of a shard it writes only the provenance; the rows go
+to files beside the corpus, as write_files.py copies them."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
