@@ -46,13 +46,11 @@ def text_card(manifest: Manifest) -> bytes:
 
 
 def with_text_card(store: Store, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The payload of a manifest of a corpus of texts with README.md among its files, which is written. payload: as of
-    `make_manifest`; another README.md that it lists is replaced."""
-    files = [file for file in payload["files"] if file["path"] != README]
-    manifest = make_manifest({**payload, "files": files}).manifest
-    if manifest.written.writer not in TEXT_WRITERS:
+    """The payload of a manifest of a corpus of texts with README.md among its files, which is written; another payload
+    as it is. payload: as of `make_manifest`."""
+    if payload["writer"] not in TEXT_WRITERS:
         return dict(payload)
-    data = text_card(manifest)
+    data = text_card(make_manifest(payload).manifest)
     store.create(README, data)
     listed = {"path": README, **checksums(data)._asdict()}
-    return {**payload, "files": sorted([*files, listed], key=lambda file: str(file["path"]))}
+    return {**payload, "files": sorted([*payload["files"], listed], key=lambda file: str(file["path"]))}

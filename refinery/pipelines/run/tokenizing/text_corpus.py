@@ -14,6 +14,7 @@ from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe, rec
 from refinery.pipelines.recipe.plain_yaml import RecipeError, override
 from refinery.pipelines.recipe.recipe import Recipe, find_lane, lane_names
 from refinery.transforms.write.text_stage import TEXT
+from refinery.transforms.write.text_writers import TEXT_WRITERS
 
 OWN = ("tokenizer", "shards", "packed", "failures", "run")  # sections that this step may set, beside its stages'
 
@@ -60,6 +61,9 @@ def open_texts(
             f"{prefix}: a corpus of tokens, a corpus of texts is expected (`writer: text` in its recipe); "
             "`refinery retokenize` makes a run's corpus again with another tokenizer"
         )
+    if manifest.written.writer not in TEXT_WRITERS:
+        known, found = ", ".join(TEXT_WRITERS), manifest.written.writer
+        raise ValueError(f"{prefix}: a corpus of the writer {found!r:.80} given, one of {known} is expected")
     corpus.file(RUN)
     recipe = tokens_recipe(prefix, corpus.run["recipe"], tokenizer, settings, recipe_file)
     return TextCorpus(corpus, recipe, read_deduplicated(manifest))
@@ -74,6 +78,7 @@ def tokens_recipe(
 ) -> Recipe:
     """The recipe that makes the tokens in one run. recorded: that of the texts. Raises RecipeError."""
     data: Any = {**recorded, "writer": "", "tokenizer": dict(tokenizer)}
+    data["shards"] = {**data["shards"], "order": "shuffled"}  # that of tokens, whatever that of the texts
     data.pop(TEXT.key, None)
     own = own_sections(recorded)
     for setting in settings:
@@ -81,15 +86,8 @@ def tokens_recipe(
         data = override(data, setting)
     if recipe_file:
         check_recipe_file(recipe_file, recorded)
-        recipe = parse_recipe(data, None if "://" in recipe_file else Path(recipe_file).parent)
-    else:
-        recipe = recorded_recipe(prefix, data)
-    if not recipe.LANE.writer.counts_tokens:
-        raise RecipeError(
-            f"{prefix}: its lane {recipe.LANE.name!r} has a writer of texts of its own; a corpus of a lane that "
-            "encodes is expected, with `writer: text` in its recipe"
-        )
-    return recipe
+        return parse_recipe(data, None if "://" in recipe_file else Path(recipe_file).parent)
+    return recorded_recipe(prefix, data)
 
 
 def own_sections(recorded: Mapping[str, Any]) -> tuple[str, ...]:
