@@ -108,8 +108,8 @@ class ReadTask:
         task = cls(**orjson.loads(data))
         own, carried = tuple(task.own_meta), tuple(task.carried_meta)
         fields = task.fields if task.fields == "keep" else tuple(task.fields)
-        lists = {"meta_fields": tuple(task.meta_fields), "labels": tuple(task.labels)}
-        return replace(task, own_meta=own, carried_meta=carried, fields=fields, **lists)
+        meta, labels = tuple(task.meta_fields), tuple(task.labels)
+        return replace(task, meta_fields=meta, own_meta=own, carried_meta=carried, fields=fields, labels=labels)
 
     def clashes(self, names: Collection[str], group: str = CLASH) -> tuple[str, ...]:
         """What a record with fields of these names, or a row of such a table, says of labels of the same names."""
