@@ -18,6 +18,17 @@ class NoTokens(FormatError):
         )
 
 
+class NoTexts(FormatError):
+    """The accounts of a run whose texts are in files of the shape of its inputs, where texts are needed. `what` is the
+    folder with the accounts."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}: these are the accounts of a run. Its texts are in the folder of the same name without the "
+            "ending; read those, or make a corpus (`--layout shards`)"
+        )
+
+
 class CorruptObject(FormatError):
     """Two reads gave bytes with the wrong checksum. The message names the file and both checksums."""
 

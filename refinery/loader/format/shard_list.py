@@ -190,13 +190,12 @@ class ListedRun:
         documents, tokens = (rows[name].to_pylist() for name in ("documents", "tokens"))
         found, has_provenance = [], self._written.has_provenance
         own = len(self._written.kinds)
-        mine_alone = own if self._written.has_text_column else own - has_provenance  # that hold documents
         for begin, end in zip(bounds[first:stop].tolist(), bounds[first + 1 : stop + 1].tolist(), strict=True):
             at, mine = begin - base, files[begin - base : end - base]
             found.append(
                 ShardEntry(
                     self.split, self.domain, indices[at], self.count, documents[at], tokens[at],
-                    tuple(mine[:mine_alone]), mine[own - 1] if has_provenance else None, tuple(mine[own:]),
+                    tuple(mine[: self._written.holding]), mine[own - 1] if has_provenance else None, tuple(mine[own:]),
                 )
             )  # fmt: skip
         return found

@@ -18,6 +18,7 @@ from refinery.loader.format.provenance import PARQUET, ROW_GROUP
 
 FOLDER = "takedowns"
 STAGE = "takedown"  # the last stage of the funnel of a corpus from which something was taken
+STAGE_OF_TEXTS = "takedown-of-texts"  # the same of the texts that a corpus of tokens was made of: before the encoder
 PROOF_KIND = "refinery-takedown"
 # Why a document went: it was asked for; it has the text of one that was, or stood for one; it was a duplicate whose
 # survivor went, and did not take its place; it is a duplicate of a better document that came back, and is in removals/.

@@ -60,10 +60,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Run a recipe. Worker processes start first, with what is imported by then."""
-    if args.runner == "local":
-        from refinery.pipelines.runners.forked_pool import prepare_to_fork
+    from refinery.pipelines.runners.forked_pool import prepare_to_fork
 
-        prepare_to_fork()
+    prepare_to_fork(args.runner)
     from refinery.pipelines.progress.track.tracking import tracking
     from refinery.pipelines.runners.runner import Runner
     from refinery.pipelines.runners.scratch import scratch_of
@@ -74,9 +73,9 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     scratch = args.scratch if task else scratch_of(args.scratch, args.work or f"{args.output}/work")
     runner = Runner(args.runner, workers, tuple(flags), args.quiet, args.traceback, say, scratch=scratch)
     with runner.open(), tracking("" if args.dry_run else args.track, say) as tracked:
+        from refinery.pipelines.published.packed_counts import packed_line
         from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.run.api import runner_flags
-        from refinery.pipelines.run.packed_counts import packed_line
         from refinery.pipelines.run.refine import Refinement
         from refinery.pipelines.run.sliced_run import SlicedRun
 

@@ -103,16 +103,18 @@ def _bytes(value: Any) -> bytes:
 
 
 def ids_by_shard(manifest: Manifest, ids: Iterable[bytes]) -> dict[str, set[bytes]]:
-    """Provenance file -> the ids that it may hold: one shard of each domain, where the recipe says where ids belong."""
+    """Provenance file -> the ids that it may hold: one shard of each domain, where the recipe says where ids belong;
+    all of a split, where documents are in input order."""
     plan = read_plan(manifest.recipe)
     sets: dict[tuple[str, str, int], dict[int, list[str]]] = {}
     for of_set, number, path in as_shards(manifest.shards).named("provenance"):
         sets.setdefault(of_set, {}).setdefault(number, []).append(path)
     found: dict[str, set[bytes]] = {}
     for id_ in ids:
-        split, order = (plan.split(id_), plan.order(id_)) if plan else ("", 0)
+        split = plan.split(id_) if plan else ""
+        order = plan.order(id_) if plan and not plan.by_input else None
         for (its_split, _, count), paths in sets.items():
-            places = [order * count >> 64] if plan else list(paths)
+            places = list(paths) if order is None else [order * count >> 64]
             for place in places if its_split == split or not plan else ():
                 for path in paths.get(place, ()):
                     found.setdefault(path, set()).add(id_)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, NoTexts
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.storage.fetch import FetchError
@@ -19,9 +19,11 @@ def shard_texts(store: Store, writer: "Writer", shard: ShardEntry, whole: bool =
     """The text of each document, in order. Memory: what the writer's `read` needs. whole: the files are compared with
     their checksums first, and are in memory.
 
-    Raises FormatError, which names the file, for what the writer cannot read, and for more or fewer texts than the
-    manifest has documents; CorruptShard as `read_file`. What the storage raises passes.
+    Raises NoTexts for shards that hold none; FormatError, which names the file, for what the writer cannot read, and
+    for more or fewer texts than the manifest has documents. What the storage raises passes.
     """
+    if not writer.files:
+        raise NoTexts(store.root)
     what, count = store.url(shard.written[0].path), 0
     with ExitStack() as stack:
         files = {

@@ -28,6 +28,8 @@ from refinery.transforms.core.names import PHASES
 if TYPE_CHECKING:
     from refinery.transforms.write.kept_documents import PartPair
 
+ORDER = "order"  # the job that counts what is kept of each input, for shards in input order
+ORDER_REPORT = "shards/order.json"
 RECORDS = "records"  # the job that publishes many rejects and dead letters
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
@@ -194,13 +196,13 @@ LIST = re.compile(r"(clean|dedup|shards|records)/list-[0-9a-f]{32}\.jsonl")  # w
 DEATH = re.compile(r"clean/death-[0-9a-f]{32}\.json")  # what a worker read that died
 OWN = re.compile(
     rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards|records)/report\.json"
-    rf"|{STARTED}|{ENDED}|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}|{DEATH.pattern}|{CUT}|{RECORD.pattern}"
+    rf"|{ORDER_REPORT}|{STARTED}|{ENDED}|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}|{DEATH.pattern}|{CUT}|{RECORD.pattern}"
     rf"|{SECTIONS.pattern}|{FAILED.pattern}|{SUBMISSION.pattern}"
 )
 
 
 # What makes a phase, a wave or a job count: gone before the parts that it names.
-CLAIMS = re.compile(rf"clean/{WAVE.pattern}|{CUT}|(dedup|shards|records)/report\.json|{RECORD.pattern}")
+CLAIMS = re.compile(rf"clean/{WAVE.pattern}|{CUT}|{ORDER_REPORT}|(dedup|shards|records)/report\.json|{RECORD.pattern}")
 TOLD_EVERY = 50_000  # files
 
 

@@ -52,6 +52,7 @@ class EncodedDocument:
     """A document as tokens: uint16 (vocabulary up to 65,500 ids) or int32, shape (tokens,), with BOS and EOS.
 
     text_bytes: UTF-8 bytes of the text that was encoded. columns: of the tokens, as `token_columns` makes them.
+    position: of `Document`.
     """
 
     id: bytes
@@ -62,6 +63,7 @@ class EncodedDocument:
     text_bytes: int
     meta: Mapping[str, Scalar]
     columns: bytes = b""
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) ->
     tokens[start : start + len(ids)] = ids
     tokens[start + len(ids) :] = encoder.eos
     size, meta = text_bytes(doc.text), with_text_id(doc)
-    encoded = EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, size, meta)
+    encoded = EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, size, meta, position=doc.position)
     if CHUNKS not in doc.meta:
         return encoded
     try:

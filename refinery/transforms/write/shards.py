@@ -23,6 +23,7 @@ from refinery.loader.storage.store import Store, checksums
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import ID_BYTES, meta_json
 from refinery.transforms.core.exchange.records import side_output_record
+from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.stage import Note, ShardContent, Writer
 from refinery.transforms.statistics.measure import ShardTally
 from refinery.transforms.statistics.tally import NO_NOTES, Measured
@@ -196,7 +197,8 @@ class ShardsJob:
     (`shard_counts`). domains: source -> domain. dtype: of the tokens, "" of texts. columns: of the provenance. prefix:
     where to.
     targets: source -> most tokens, of those that have a target. packed: of packed rows, where there are to be any.
-    notes: of documents that are measured. counted: notes that are 0 where a document has none. writer: the lane's."""
+    notes: of documents that are measured. counted: notes that are 0 where a document has none. writer: the lane's.
+    borders: of `write_borders`, where documents stay in input order."""
 
     params: ShardParams
     counts: Mapping[str, int]
@@ -209,3 +211,4 @@ class ShardsJob:
     notes: Measured = NO_NOTES
     counted: frozenset[str] = frozenset()
     writer: Writer = MEGATRON
+    borders: TaskList | None = None

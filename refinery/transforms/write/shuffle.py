@@ -1,12 +1,14 @@
-"""The one global shuffle: every encoded document gets a seeded position in its domain's order and goes to its shard.
+"""The order of a corpus: every encoded document gets a position in its domain's order and goes to its shard.
 
-The order is arithmetic: `order_key(seed, id)` is uniform over 64 bits; shard k of n holds the k-th of n equal parts of
-that range, in key order. So the concatenation of a domain's shards is its global order, and no document's position
-depends on workers, bundles or the other documents (except through the number of shards).
+The shuffled order is arithmetic: `order_key(seed, id)` is uniform over 64 bits; shard k of n holds the k-th of n equal
+parts of that range, in key order. So the concatenation of a domain's shards is its global order, and no document's
+position depends on workers, bundles or the other documents (except through the number of shards). Input order is in
+input_order.py.
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -17,8 +19,13 @@ from refinery.transforms.core.params import Params, Positive
 class ShardParams(Params):
     """How the corpus is cut and ordered."""
 
+    LATER: ClassVar[tuple[str, ...]] = ("order",)
+
+    order: Literal["shuffled", "input"] = "shuffled"
+    """`shuffled`: by a hash of `seed` and the id; `input`: as in the inputs, source by source as the recipe lists them,
+    file by file in order of path, for a `writer` of texts"""
     seed: int = 1
-    """of the global order"""
+    """of the shuffled order"""
     target_bytes: Positive = 256 << 20
     """UTF-8 text of deduplicated documents that one shard holds, about (256 MiB of text make a .bin of about 120 MB at
     16-bit ids)"""
@@ -30,6 +37,22 @@ class ShardParams(Params):
 def order_key(seed: int, id_: bytes) -> int:
     """The document's position in the global order, uniform in [0, 2**64)."""
     return hash64("order", seed, id_)
+
+
+@dataclass(frozen=True)
+class ShuffledPlaces:
+    """The position and the shard of each document in shuffled order. counts: shards of each "split/domain"."""
+
+    seed: int
+    counts: Mapping[str, int]
+
+    def order(self, doc: Any) -> int:
+        """The position of an encoded document."""
+        return order_key(self.seed, doc.id)
+
+    def index(self, place: str, order: int) -> int:
+        """The number of its shard among those of a "split/domain"."""
+        return order * self.counts[place] >> 64
 
 
 def split_of(id_: bytes, validation: float) -> str:

@@ -1,4 +1,5 @@
-"""The one global shuffle as a PTransform: every encoded document gets its place in the order and goes to its shard.
+"""The one exchange of texts or tokens as a PTransform: every encoded document gets its place in the order and goes to
+its shard.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -14,9 +15,11 @@ from apache_beam.transforms.window import GlobalWindows
 from refinery.transforms.core.exchange.exchange import Exchange
 from refinery.transforms.core.exchange.job_input import begin_job
 from refinery.transforms.core.exchange.on_disk import held_bytes
+from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor
-from refinery.transforms.write.shuffle import ShardParams, order_key, parse_shard_key, shard_key, split_of
+from refinery.transforms.write.input_order import InputPlaces
+from refinery.transforms.write.shuffle import ShardParams, ShuffledPlaces, parse_shard_key, shard_key, split_of
 
 BATCH_BYTES = 1 << 20  # of tokens and provenance in one batch, before compression
 # Of all open batches of a bundle; a third more with what Python needs. The fuller the batches, the less they cost: at
@@ -24,15 +27,18 @@ BATCH_BYTES = 1 << 20  # of tokens and provenance in one batch, before compressi
 HELD_BYTES = 128 << 20
 
 
-class _BatchDocuments(beam.DoFn):
-    def __init__(
-        self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str], columns: bool, most: int
-    ) -> None:
-        self.params = params
+class BatchDocuments(beam.DoFn):
+    """Collects documents by where they go: `place` says it. domains: source -> domain. columns: whether those of tokens
+    go along. most: bytes held, of all open batches."""
+
+    def __init__(self, domains: Mapping[str, str], columns: bool, most: int) -> None:
         self.columns = columns
-        self.most = most  # bytes held, of all open batches
-        self.counts = dict(counts)
+        self.most = most
         self.domains = dict(domains)
+
+    def place(self, doc: EncodedDocument) -> tuple[bytes, int]:
+        """The key of a document, and its place in the order there."""
+        raise NotImplementedError
 
     def setup(self) -> None:
         self.compressor = new_compressor()
@@ -42,9 +48,7 @@ class _BatchDocuments(beam.DoFn):
         self.held = 0
 
     def process(self, doc: EncodedDocument) -> Iterable[tuple[bytes, bytes]]:
-        place = f"{split_of(doc.id, self.params.validation)}/{self.domains[doc.source]}"
-        order = order_key(self.params.seed, doc.id)
-        key = shard_key(place, order * self.counts[place] >> 64)
+        key, order = self.place(doc)
         batch = self.batches.get(key)
         if batch is None:
             batch = self.batches[key] = DocumentBatch()
@@ -69,6 +73,32 @@ class _BatchDocuments(beam.DoFn):
         return key, batch.pack(self.compressor)
 
 
+class _BatchDocuments(BatchDocuments):
+    def __init__(
+        self,
+        params: ShardParams,
+        counts: Mapping[str, int],
+        domains: Mapping[str, str],
+        columns: bool,
+        most: int,
+        borders: TaskList | None = None,
+    ) -> None:
+        super().__init__(domains, columns, most)
+        self.params = params
+        self.counts = dict(counts)
+        self.borders = borders
+
+    def setup(self) -> None:
+        super().setup()
+        shuffled = ShuffledPlaces(self.params.seed, self.counts)
+        self.places = shuffled if self.borders is None else InputPlaces(self.borders)
+
+    def place(self, doc: EncodedDocument) -> tuple[bytes, int]:
+        place = f"{split_of(doc.id, self.params.validation)}/{self.domains[doc.source]}"
+        order = self.places.order(doc)
+        return shard_key(place, self.places.index(place, order)), order
+
+
 def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
     """A batch without documents for each shard, so every shard is counted as done, also one without documents."""
     for place, n in sorted(counts.items()):
@@ -88,7 +118,7 @@ class ShuffleToShards(beam.PTransform):
     """EncodedDocument -> (shard key, its batches). Every shard appears, even one without documents.
 
     counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain. columns: whether those of
-    tokens are included. like, beside: of `Exchange`.
+    tokens are included. like, beside: of `Exchange`. borders: of `write_borders`, where documents stay in input order.
     """
 
     params: ShardParams
@@ -97,13 +127,14 @@ class ShuffleToShards(beam.PTransform):
     columns: bool = False
     like: Any = None
     beside: beam.PCollection | None = None
+    borders: TaskList | None = None
 
     def __post_init__(self) -> None:
         super().__init__("shuffle")
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection[tuple[bytes, Iterable[bytes]]]:
         most = held_bytes(docs.pipeline, HELD_BYTES)
-        collect = beam.ParDo(_BatchDocuments(self.params, self.counts, self.domains, self.columns, most))
+        collect = beam.ParDo(_BatchDocuments(self.params, self.counts, self.domains, self.columns, most, self.borders))
         batches = docs | "batch" >> collect.with_output_types(tuple[bytes, bytes])
         every = beam.FlatMap(empty_shards, counts=dict(self.counts)).with_output_types(tuple[bytes, bytes])
         shards = begin_job(docs.pipeline) | "every shard" >> every

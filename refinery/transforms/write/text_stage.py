@@ -16,7 +16,8 @@ def finish_text(doc: Document, params: TextParams) -> EncodedDocument:
     """The document with its text in UTF-8 where an encoded one has its tokens, uint8. Raises UnicodeEncodeError for
     lone surrogates. One whose text is not that of its id (cut, redacted, a part of another) gets the note `text_id`."""
     data = np.frombuffer(doc.text.encode(), np.uint8)
-    return EncodedDocument(doc.id, data, doc.source, doc.url, doc.origin, len(data), with_text_id(doc))
+    meta, position = with_text_id(doc), doc.position
+    return EncodedDocument(doc.id, data, doc.source, doc.url, doc.origin, len(data), meta, position=position)
 
 
 TEXT = Stage(

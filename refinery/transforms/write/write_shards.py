@@ -68,5 +68,5 @@ def write_corpus(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
     memory = SHARD_MEMORY * job.params.target_bytes
     memory += packed_memory(job.packed) if job.packed else 0
     step = with_memory(WriteShards(job, cuts), memory)
-    shuffle = ShuffleToShards(job.params, job.counts, job.domains, columns, step, cuts)
+    shuffle = ShuffleToShards(job.params, job.counts, job.domains, columns, step, cuts, job.borders)
     return docs | shuffle | step  # (shard key, its batches), then side-output records

@@ -13,11 +13,11 @@ from refinery.loader.format.packed import read_packed
 from refinery.loader.read.corpus import Corpus
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.corpus.verify.verify import verify
+from refinery.pipelines.published.packed_counts import packed_line
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
-from refinery.pipelines.run.packed_counts import packed_line
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from tests.corpus_factory import build_corpus, tokenizer_json

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
-from refinery.loader.errors import NoTokens
+from refinery.loader.errors import NoTexts, NoTokens
 from refinery.pipelines.corpus.export.export_format import TOKENS
 from refinery.pipelines.corpus.export.options import ExportOptions
 from refinery.pipelines.corpus.export.place import SourceCorpus, open_corpus
@@ -65,6 +65,8 @@ def _refusal(corpus: SourceCorpus, options: ExportOptions) -> ValueError:
     """Why a corpus of texts is not exported: an export makes texts of tokens, or files of tokens."""
     if options.format == TOKENS:
         return NoTokens(corpus.root)
+    if not corpus.manifest.written.has_texts:
+        return NoTexts(corpus.root)
     endings = ", ".join(ending for _, ending in corpus.manifest.written.own)
     return ValueError(
         f"{corpus.root}: its shards are texts already ({endings}): use train/ and validation/ as they are; "

@@ -51,6 +51,7 @@ from refinery.pipelines.corpus.remove.rows import Row, key_of, rows_of
 from refinery.pipelines.corpus.remove.shards import with_new
 from refinery.pipelines.published.dropped import DROPPED
 from refinery.pipelines.published.statistics.published import STATISTICS
+from refinery.pipelines.reports.cards.text_card import README, with_text_card
 from refinery.pipelines.reports.run.write import REPORT, leave_report
 from refinery.pipelines.run.funnel import CountsDisagree, check_removals
 from refinery.transforms.core.safe_text import printable
@@ -91,7 +92,8 @@ def publish_version(
     written = {shard["files"][kind]["path"] for shard in result.shards}
     same = [entry for entry in manifest.shards if entry.content.path not in written]
     ways = copy_files(old, new, [file for entry in same for file in (*entry.files, *entry.packed)])
-    others = list(copied(manifest.files, (STATISTICS, DROPPED, f"{REJECTS}/", f"{REMOVALS}/", f"{LOOKUP}/")))
+    rewritten = (STATISTICS, DROPPED, README, f"{REJECTS}/", f"{REMOVALS}/", f"{LOOKUP}/")
+    others = list(copied(manifest.files, rewritten))
     copy_files(old, new, others)
     decision, outcome = result.decision, result.outcome
     lower = outcome.of(Demoted)
@@ -178,7 +180,7 @@ def publish_version(
         "stages": stages,
         "takedowns": [*(describe_takedown(each) for each in (*manifest.takedowns, takedown))],
     }
-    made = make_manifest(payload)  # what readers will accept, before it counts
+    made = make_manifest(with_text_card(new, payload))  # what readers will accept, before it counts
     if problems := list(check_left(new, made.manifest)):
         raise CountsDisagree(
             "removed documents are still in the files, so no manifest is written:\n  " + "\n  ".join(problems)

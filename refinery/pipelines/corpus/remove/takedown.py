@@ -8,7 +8,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, NoTexts
 from refinery.loader.format.manifest import Manifest
 from refinery.pipelines.corpus.export.place import SourceCorpus, open_corpus
 from refinery.pipelines.corpus.export.rows import CorpusFacts, corpus_facts
@@ -82,6 +82,8 @@ class TakedownRun:
     def __post_init__(self) -> None:
         self.corpus = open_corpus(self.prefix)
         if not self.corpus.manifest.has_tokens:
+            if not self.corpus.manifest.written.has_texts:
+                raise NoTexts(self.corpus.root)
             know_writer_of(self.recipe)
         self.facts = corpus_facts(self.corpus.root, self.corpus.manifest)
         _check(self.corpus.manifest, self.request)

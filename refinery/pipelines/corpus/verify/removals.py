@@ -27,7 +27,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.verify import keyed_rows
 from refinery.pipelines.corpus.verify.joins import Found, Ids
 from refinery.pipelines.corpus.verify.keyed_rows import RunWriter, table_rows
-from refinery.pipelines.corpus.verify.shard import Present
+from refinery.pipelines.corpus.verify.row_check import Present
 from refinery.transforms.write.lookup.entries import Hashes, hash_rows
 
 URL_DUP, EXACT, IN_SOURCE, NEAR = REASONS

@@ -1,15 +1,11 @@
 """The checks of one shard: files, index, every token, provenance, and a sample of decoded documents."""
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import DTYPES
@@ -17,17 +13,15 @@ from refinery.loader.format.manifest import Index, Manifest, ShardEntry, read_in
 from refinery.loader.format.parquet.batches import bounded_parquet
 from refinery.loader.format.provenance import TOKENS
 from refinery.loader.storage.store import Store, checksums
-from refinery.pipelines.corpus.checks.addresses import Addresses, row_addresses
+from refinery.pipelines.corpus.checks.addresses import Addresses
 from refinery.pipelines.corpus.checks.file_checks import check_file, compare
-from refinery.pipelines.corpus.checks.texts import is_text_id, text_id
 from refinery.pipelines.corpus.verify.packed_rows import DocumentDigests
+from refinery.pipelines.corpus.verify.row_check import Faults, Present, RowCheck
 from refinery.pipelines.published.placement import Plan
-from refinery.transforms.core.document import TEXT_ID
-from refinery.transforms.write.lookup.entries import Hashes, hash_rows
+from refinery.transforms.write.lookup.entries import Hashes
 
 Ids = npt.NDArray[np.uint64]
 ReadBack = Callable[[npt.NDArray[Any], int, bytes], str]
-Present = Callable[[pa.RecordBatch, int], None]  # gets rows, and the number of the first
 
 INDEX_HEADER, INDEX_ENTRY = 42, 20  # bytes of .idx: magic, version, dtype, two counts, the first boundary; a document
 
@@ -40,7 +34,8 @@ class ShardFacts:
     ids: [documents, 2], the halves of each id. sizes: [documents], UTF-8 bytes of their texts. documents, tokens:
     counted, not taken from the manifest. sources: tokens of each, by provenance. addresses: of `row_addresses`, where
     the recipe keeps one document of each. hashes: of addresses and origins, where there is an index of them. digests:
-    of the documents, where there are packed rows to compare them with.
+    of the documents, where there are packed rows to compare them with. ends: what the first row and the last one are
+    sorted by, in input order.
     """
 
     shard: ShardEntry
@@ -56,20 +51,7 @@ class ShardFacts:
     addresses: Addresses | None = None
     hashes: list[Hashes] | None = None
     digests: DocumentDigests | None = None
-
-
-class Faults:
-    """Faults of many documents, reported in one sentence per kind."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, list[Any]] = {}  # kind -> [count, the first of them]
-
-    def add(self, kind: str, count: int, first: str) -> None:
-        self._found.setdefault(kind, [0, first])[0] += count
-
-    def sentences(self) -> Iterator[str]:
-        for kind, (count, first) in self._found.items():
-            yield f"{count} {kind}; the first: {first}"
+    ends: list[Any] | None = None
 
 
 def check_shard(
@@ -270,6 +252,7 @@ def _check_rows(
     facts.text_bytes, facts.sizes = int(text_bytes.sum()), text_bytes
     facts.sources, facts.others = check.tokens, check.others
     facts.hashes = check.hashes if facts.hashes is not None else None
+    facts.ends = [check.first, check.last] if plan and plan.by_input and check.first else None
     facts.addresses = np.concatenate(check.addresses) if check.addresses else None
     if facts.documents != shard.documents:
         yield f"{path}: {facts.documents} rows found, {shard.documents} expected, one per document"
@@ -288,112 +271,3 @@ def _check_rows(
                     f"the first: row {i} has {found[i]}, {expected[i]} expected"
                 )
     return text_bytes
-
-
-class RowCheck:
-    """Checks every row of a provenance file as its batches are streamed: content, and order and position by the recipe.
-
-    Cost: about 3 microseconds a row, most of it the two hashes of the id.
-    """
-
-    def __init__(
-        self,
-        shard: ShardEntry,
-        plan: Plan | None,
-        scores: Sequence[str],
-        changed: dict[int, bytes],
-        hashed: bool = False,
-        present: Present | None = None,
-    ) -> None:
-        self.shard = shard
-        self.hashed = hashed
-        self.hashes: list[Hashes] = []
-        self.present = present
-        self.scores = scores
-        self.changed = changed
-        self.plan = plan
-        self.rows = 0  # rows seen
-        self.last: tuple[int, bytes, bytes, bytes] | None = None  # sort key of the row before the batch
-        self.tokens: Counter[str] = Counter()  # by source
-        self.others = 0  # documents that these stand for
-        self.addresses: list[Addresses] = []
-        self.faults = Faults()
-
-    def watch(self, batch: pa.RecordBatch) -> None:
-        if not len(batch):
-            return
-        self._content(batch)
-        self._count(batch)
-        if self.hashed:
-            self.hashes.append(hash_rows(batch))
-        if self.present:
-            self.present(batch, self.rows)
-        if self.plan:
-            self._sources(batch, self.plan)
-            self._place(batch, self.plan)
-            if self.plan.one_address:
-                self.addresses.append(row_addresses(batch))
-        self.rows += len(batch)
-
-    def _count(self, batch: pa.RecordBatch) -> None:
-        if TOKENS[1] not in batch.schema.names:
-            return
-        table = pa.table({name: batch.column(name) for name in ("source", "token_count")})
-        for row in table.group_by("source", use_threads=False).aggregate([("token_count", "sum")]).to_pylist():
-            self.tokens[row["source"]] += row["token_count_sum"]
-
-    def _add(self, kind: str, wrong: npt.NDArray[np.bool_]) -> None:
-        if wrong.any():
-            self.faults.add(kind, int(wrong.sum()), f"row {self.rows + int(np.argmax(wrong))}")
-
-    def _content(self, batch: pa.RecordBatch) -> None:
-        copies = batch.column("copies").to_numpy()
-        self._add("rows whose copies is 0, 1 or more expected", copies == 0)
-        self.others += int(copies.sum()) - len(copies)
-        self._add("rows without sources", _numpy(pc.equal(pc.list_value_length(batch.column("sources")), 0)))
-        for name in self.scores:
-            finite = pc.fill_null(pc.is_finite(batch.column(name)), True)
-            self._add(f"rows whose {name} is neither finite nor null", ~_numpy(finite))
-        metas = [_parsed(meta) for meta in batch.column("meta").to_pylist()]
-        self._add("rows whose meta is not a JSON object", np.array([not isinstance(meta, dict) for meta in metas]))
-        noted = [meta.get(TEXT_ID) if isinstance(meta, dict) else None for meta in metas]
-        self._add("rows whose text_id is not an id", np.array([not is_text_id(value) for value in noted]))
-        self.changed |= {self.rows + row: found for row, meta in enumerate(metas) if (found := text_id(meta))}
-
-    def _sources(self, batch: pa.RecordBatch, plan: Plan) -> None:
-        known = pa.array(list(plan.domains), pa.string())
-        here = pa.array([name for name, domain in plan.domains.items() if domain == self.shard.domain], pa.string())
-        source, sources = batch.column("source"), batch.column("sources")
-        is_known = _numpy(pc.is_in(source, value_set=known))
-        self._add("rows whose source is not in the recipe", ~is_known)
-        self._add("rows whose source is of another domain", is_known & ~_numpy(pc.is_in(source, value_set=here)))
-        strange = np.zeros(len(batch), bool)
-        strange[_numpy(pc.list_parent_indices(sources))[~_numpy(pc.is_in(sources.flatten(), value_set=known))]] = True
-        self._add("rows with sources that are not in the recipe", strange)
-
-    def _place(self, batch: pa.RecordBatch, plan: Plan) -> None:
-        """The arithmetic of transforms.write.shuffle and the sort of transforms.write.shards, which load Beam."""
-        ids, index, count = batch.column("id").to_pylist(), self.shard.index, self.shard.count
-        self._add("rows of the other split", np.array([plan.split(id_) != self.shard.split for id_ in ids]))
-        orders = [plan.order(id_) for id_ in ids]
-        if index < count:
-            self._add("rows of another shard", np.array([order * count >> 64 != index for order in orders]))
-        names = (batch.column(name).to_pylist() for name in ("source", "origin"))
-        keys = [
-            (order, id_, source.encode(), origin.encode())
-            for order, id_, source, origin in zip(orders, ids, *names, strict=True)
-        ]
-        wrong = [after < before for before, after in zip([self.last or keys[0], *keys], keys, strict=False)]
-        self._add("rows out of the recipe's order", np.array(wrong))
-        self.last = keys[-1]
-
-
-def _numpy(array: Any) -> npt.NDArray[Any]:
-    return np.asarray(array.to_numpy(zero_copy_only=False))
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None

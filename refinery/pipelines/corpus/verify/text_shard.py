@@ -6,7 +6,8 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.file_checks import check_file
-from refinery.pipelines.corpus.verify.shard import Faults, ShardFacts, check_provenance
+from refinery.pipelines.corpus.verify.row_check import Faults
+from refinery.pipelines.corpus.verify.shard import ShardFacts, check_provenance
 from refinery.pipelines.published.placement import Plan
 from refinery.pipelines.published.shard_texts import shard_texts
 from refinery.transforms.core.document import document_id, text_bytes

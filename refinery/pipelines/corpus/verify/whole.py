@@ -27,6 +27,7 @@ from refinery.pipelines.corpus.verify.other_files import RECORDS, check_others, 
 from refinery.pipelines.corpus.verify.pieces import (
     BEFORE,
     FILE,
+    OUTPUT,
     PART,
     PHASE,
     SHARD,
@@ -38,9 +39,11 @@ from refinery.pipelines.corpus.verify.pieces import (
 from refinery.pipelines.corpus.verify.removals import check_chains, check_rows, names_fault
 from refinery.pipelines.corpus.verify.takedown_rows import listings, place_name
 from refinery.pipelines.progress.words import human_bytes
+from refinery.pipelines.published.deduplicated import KEY as DEDUPLICATED
+from refinery.pipelines.published.deduplicated import check_deduplicated
+from refinery.pipelines.published.packed_counts import packed_line
 from refinery.pipelines.published.placement import read_plan
 from refinery.pipelines.run.inputs_read.published import INPUTS
-from refinery.pipelines.run.packed_counts import packed_line
 from refinery.transforms.core.wording import many
 from refinery.transforms.dedup.stages import URL_DUPLICATES
 
@@ -107,13 +110,15 @@ class Whole:
                 f"{MANIFEST}: recipe: shards.seed, shards.validation and sources with names expected; without them "
                 "order, place and sources of documents cannot be checked"
             )
-        yield from self._told(FILE, TOKENIZER, SHARD)
-        if manifest.recipe.get("exact_dup", True):  # a recipe may keep copies on purpose
+        yield from self._told(FILE, TOKENIZER, SHARD, OUTPUT)
+        yield from self._out_of_order()
+        if manifest.recipe.get("exact_dup", True) and not manifest.recipe.get("annotate"):  # else copies are kept
             yield from self._same_ids()
         yield from self._same_addresses()
         yield from collect("totals", check_totals(manifest, self._shards))
         yield from collect("targets", check_targets(manifest, self._shards) if plan else ())
         yield from collect("funnel", check_manifest_funnel(manifest, plan))
+        yield from collect(DEDUPLICATED, check_deduplicated(manifest) if plan else ())
         yield from collect("removals/", self._removals(report))
         for folder in RECORDS:
             files = [entry.path for entry in manifest.files if records_folder(entry.path) == folder]
@@ -140,6 +145,18 @@ class Whole:
         for piece, finding in self._known:
             if piece.kind in kinds:
                 yield from finding.failures
+
+    def _out_of_order(self) -> Iterator[str]:
+        """Shards in input order of which one begins before the end of another one before it."""
+        last: dict[tuple[str, str], tuple[str, Any]] = {}
+        known = zip(self.manifest.shards, self._shards, strict=True)
+        for shard, facts in sorted(known, key=lambda each: each[0].index):
+            first, end = facts.get("ends") or (None, None)
+            path, before = last.get((shard.split, shard.domain), ("", None))
+            if before is not None and first is not None and first < before:
+                yield f"{shard.provenance.path}: begins before the end of {path} in the order of the inputs"
+            if end is not None:
+                last[shard.split, shard.domain] = shard.provenance.path, end
 
     def _where(self, shard: int, row: int) -> str:
         return f"{self.manifest.shards[shard].provenance.path} row {row}"

@@ -15,7 +15,7 @@ import pyarrow as pa
 from refinery.loader.format.manifest import MANIFEST, FileEntry, Manifest
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.pipelines.reports.cards.facts import CardFacts
-from refinery.pipelines.reports.cards.front_matter import language_codes
+from refinery.pipelines.reports.cards.front_matter import language_codes, splits_of
 from refinery.pipelines.reports.cards.handling import handlings
 from refinery.pipelines.reports.cards.markdown import line_of
 from refinery.pipelines.reports.cards.tables import totals_line
@@ -156,7 +156,9 @@ def distribution(facts: CardFacts) -> Iterator[dict[str, Any]]:
         yield from (file_object(file.path, file.size, file.sha256) for file in shards)
     if any(shard.provenance_file for shard in manifest.shards):
         ending = dict(manifest.written.endings)["provenance"]
-        folders = sorted(facts.splits) if manifest.written.has_text_column else ["*"]  # other files have that ending
+        folders = (
+            sorted(splits_of(manifest)) if manifest.written.has_text_column else ["*"]
+        )  # other files have that ending
         yield file_set("provenance", *(f"{folder}/*/*{ending}" for folder in folders))
     if manifest.removals:
         yield file_set("removals", "removals/*.parquet")

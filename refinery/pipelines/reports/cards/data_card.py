@@ -9,7 +9,14 @@ from collections.abc import Iterator, Sequence
 from refinery.loader.format.manifest import MANIFEST, Manifest
 from refinery.pipelines.published.statistics.published import Category, Point, Series
 from refinery.pipelines.reports.cards.facts import NOTHING, CardFacts
-from refinery.pipelines.reports.cards.front_matter import corpus_data, front_matter, loadable_texts
+from refinery.pipelines.reports.cards.front_matter import (
+    DEFAULT,
+    PROVENANCE,
+    corpus_data,
+    front_matter,
+    load_program,
+    shard_configurations,
+)
 from refinery.pipelines.reports.cards.handling import handling_lines
 from refinery.pipelines.reports.cards.markdown import code, fenced, quoted, table, text, to_yaml
 from refinery.pipelines.reports.cards.reproduce import reproduce
@@ -285,23 +292,19 @@ def _loading(facts: CardFacts) -> Iterator[str]:
             "    batch['text']",
         ]
     yield from fenced("\n".join(program), "python")
-    yield from _as_data_set(facts)
+    names = [each["config_name"] for each in shard_configurations(facts.manifest)]
+    if DEFAULT in names:
+        yield "`datasets` loads the texts with their provenance, too:"
+        yield ""
+        yield from fenced(load_program(), "python")
+    elif PROVENANCE in names:
+        program = ["from datasets import load_dataset", "", 'load_dataset("this-folder", "provenance", split="train")']
+        yield "The provenance is a table, which `datasets` loads:"
+        yield ""
+        yield from fenced("\n".join(program), "python")
     what = "index, token" if facts.manifest.has_tokens else "text"
     yield f"`refinery verify` checks every file, {what} and count, `refinery audit` a sample against the inputs."
     yield ""
-
-
-def _as_data_set(facts: CardFacts) -> Iterator[str]:
-    """What `datasets` loads of it."""
-    if not any(shard.provenance_file for shard in facts.manifest.shards):
-        return
-    named, said = '"provenance", ', "The provenance is a table, which `datasets` loads:"
-    if loadable_texts(facts.manifest):
-        named, said = "", "`datasets` loads it, too:"
-    yield said
-    yield ""
-    program = ["from datasets import load_dataset", "", f'load_dataset("this-folder", {named}split="train")']
-    yield from fenced("\n".join(program), "python")
 
 
 def _maintenance(facts: CardFacts) -> Iterator[str]:

@@ -4,13 +4,20 @@ https://github.com/huggingface/hub-docs/blob/main/datasetcard.md
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from refinery.loader.format.manifest import Manifest
+from refinery.loader.format.provenance import TEXT_COLUMN
 from refinery.pipelines.reports.cards.facts import CardFacts
 from refinery.pipelines.reports.cards.markdown import line_of, to_yaml
+from refinery.transforms.write.text_writers import TEXT_WRITERS
 
+LINES = ".jsonl"  # that endings of JSON Lines begin with
+FLOATS = {"float": "float32", "double": "float64"}  # Arrow's names of types, and those of `datasets`
+DEFAULT, PROVENANCE = "default", "provenance"  # names of configurations
 SIZES = (("n<1K", 10**3), ("1K<n<10K", 10**4), ("10K<n<100K", 10**5), ("100K<n<1M", 10**6), ("1M<n<10M", 10**7))
 LARGER = (("10M<n<100M", 10**8), ("100M<n<1B", 10**9), ("1B<n<10B", 10**10), ("10B<n<100B", 10**11))
 LARGEST = "100B<n<1T"
@@ -42,7 +49,7 @@ def shared_data(name: str, documents: int) -> dict[str, Any]:
 
 
 def corpus_data(facts: CardFacts) -> dict[str, Any]:
-    """Of a corpus. Tokens are not a table, so one of tokens has the configuration of its provenance files alone."""
+    """Of a corpus. Texts are tables; tokens are not, so their only configuration is that of the provenance files."""
     languages = [code for code in language_codes(facts) if LANGUAGE.fullmatch(code)]
     if facts.category("code_language"):
         languages.append("code")
@@ -51,9 +58,7 @@ def corpus_data(facts: CardFacts) -> dict[str, Any]:
         found["language"] = languages
     if LICENSE.fullmatch(facts.about.license):
         found["license"] = facts.about.license
-    if any(shard.provenance_file for shard in facts.manifest.shards):
-        found["configs"] = list(configurations(facts))
-    return found
+    return found | shard_data(facts.manifest)
 
 
 def language_codes(facts: CardFacts) -> list[str]:
@@ -62,23 +67,63 @@ def language_codes(facts: CardFacts) -> list[str]:
     return [value.value for value in known.values if value.value] if known else []
 
 
-def loadable_texts(manifest: Manifest) -> str:
-    """The ending of the files of texts that `datasets` loads; "" where there are none."""
-    ending = manifest.written.endings[0][1]
-    return "" if manifest.has_tokens or not LOADABLE.fullmatch(ending) else ending
+def splits_of(manifest: Manifest) -> dict[str, list[str]]:
+    """Split -> its domains, both in the manifest's order."""
+    found: dict[str, list[str]] = {}
+    for shard in manifest.shards:
+        if shard.domain not in found.setdefault(shard.split, []):
+            found[shard.split].append(shard.domain)
+    return found
 
 
-def configurations(facts: CardFacts) -> Iterator[dict[str, Any]]:
-    """The texts, as far as `datasets` loads them, and the provenance files where these are others."""
-    written = facts.manifest.written
-    texts = loadable_texts(facts.manifest)
-    if texts:
-        yield configuration("texts", facts.splits, texts, True)
-    if not written.has_text_column:
-        yield configuration("provenance", facts.splits, dict(written.endings)["provenance"], not texts)
+def shard_configurations(manifest: Manifest) -> list[dict[str, Any]]:
+    """Which of a corpus' files are tables: those of texts by our writers, by domain; else the provenance."""
+    splits = splits_of(manifest)
+    if manifest.written.writer in TEXT_WRITERS:
+        ending = manifest.written.endings[0][1]
+        return configurations(splits, lambda split, domain: f"{split}/{domain}/shard-*{ending}")
+    if not any(shard.provenance_file for shard in manifest.shards):
+        return []
+    files = [{"split": split, "path": f"{split}/*/*.provenance.parquet"} for split in sorted(splits)]
+    return [{"config_name": PROVENANCE, "default": True, "data_files": files}]
 
 
-def configuration(name: str, splits: Iterable[str], ending: str, default: bool) -> dict[str, Any]:
-    """The shards' files of an ending as a configuration."""
-    files = [{"split": split, "path": f"{split}/*/*{ending}"} for split in sorted(splits)]
-    return {"config_name": name, **({"default": True} if default else {}), "data_files": files}
+def load_program() -> str:
+    """How the default configuration is loaded."""
+    return 'from datasets import load_dataset\n\nload_dataset("this-folder", split="train")'
+
+
+def shard_data(manifest: Manifest) -> dict[str, Any]:
+    """`configs` of a corpus, and where its tables are JSON Lines `dataset_info`, the types of their columns: else
+    `datasets` takes them from the first file, in which a column may have nulls alone."""
+    configs = shard_configurations(manifest)
+    if not configs or not manifest.written.endings[0][1].startswith(LINES):
+        return {"configs": configs} if configs else {}
+    names = [each["config_name"] for each in configs]
+    return {
+        "dataset_info": [{"config_name": name, "features": _features(manifest)} for name in names],
+        "configs": configs,
+    }
+
+
+def _features(manifest: Manifest) -> list[dict[str, str]]:
+    return [{"name": field.name, **_feature(field.type)} for field in (TEXT_COLUMN, *manifest.row_schema)]
+
+
+def _feature(kind: pa.DataType) -> dict[str, str]:
+    if pa.types.is_list(kind):
+        return {"sequence": str(kind.value_type)}
+    return {"dtype": "string" if pa.types.is_fixed_size_binary(kind) else FLOATS.get(str(kind), str(kind))}
+
+
+def configurations(splits: Mapping[str, Sequence[str]], place: Callable[[str, str], str]) -> list[dict[str, Any]]:
+    """A configuration of all domains, and one for each where there are several. splits: split -> its domains. place:
+    the pattern of the files of a split and a domain, "*" for all."""
+
+    def entry(name: str, domain: str) -> dict[str, Any]:
+        found = [split for split in sorted(splits) if domain in (*splits[split], "*")]
+        return {"config_name": name, "data_files": [{"split": each, "path": place(each, domain)} for each in found]}
+
+    domains = sorted({domain for names in splits.values() for domain in names})
+    whole = {"config_name": DEFAULT, "default": True, "data_files": entry(DEFAULT, "*")["data_files"]}
+    return [whole, *(entry(name, name) for name in domains if len(domains) > 1 and name != DEFAULT)]

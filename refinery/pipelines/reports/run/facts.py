@@ -145,10 +145,10 @@ def read_facts(
 
 def lane_stages(lane: str, writer: str = "") -> Iterable[AnyStage]:
     """The stages of a lane by its name; of all lanes, if it is none of the project's. writer: the one that a recipe may
-    have named in place of the lane's own."""
+    have named in place of the lane's own, or that of its layout."""
     if lane not in lane_names():
         return all_stages()
-    return with_target(with_writer(find_lane(lane), {"writer": writer})).stages
+    return with_target(with_writer(find_lane(lane), {"writer": writer, "layout": writer})[0]).stages
 
 
 def stage_counts(funnel: Iterable[Mapping[str, Any]], seconds: Mapping[str, float]) -> list[StageCounts]:

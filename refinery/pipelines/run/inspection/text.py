@@ -8,10 +8,10 @@ from typing import Any
 from refinery.loader.format.manifest import TokenFacts
 from refinery.loader.format.shard_list import as_shards
 from refinery.pipelines.progress.words import human_bytes
+from refinery.pipelines.published.packed_counts import packed_line
 from refinery.pipelines.run.empty_sources import empty_sources, loss_warnings
 from refinery.pipelines.run.funnel import funnel_table
 from refinery.pipelines.run.inspection.inspection import PHASES, Inspection, PhaseState
-from refinery.pipelines.run.packed_counts import packed_line
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.pipelines.runners.dataflow.job_records import JobRecord, cancel_command
 from refinery.pipelines.runners.dataflow.jobs import ENDED
@@ -171,7 +171,7 @@ def advice(found: Inspection) -> Iterator[str]:
     elif found.state == "complete":
         yield f"next: refinery verify {found.prefix}"
     else:
-        yield f"next: refinery refine RECIPE … {place}"
+        yield f"next: refinery {'tokenize TEXTS' if found.texts else 'refine RECIPE'} … {place}"
         yield "      (the command that started the run resumes it)"
         cleaned = any(phase.name == PHASES[0] and phase.state == "done" for phase in found.phases)
         if cleaned and (empty := empty_sources(found.funnel)):

@@ -77,6 +77,7 @@ def shards_steps(recipe: Recipe, tokenizer: TokenizerInfo | None) -> list[bool]:
         notes=measured_notes(recipe.notes()),
         counted=recipe.counted(),
         writer=recipe.LANE.writer,
+        borders=NOTHING if recipe.shards.order == "input" else None,
     )
 
     def build(pipeline: beam.Pipeline) -> None:

@@ -27,7 +27,7 @@ from refinery.transforms.read.formats.jsonl import parse_json
 from refinery.transforms.read.held_ranges import HeldRanges
 from refinery.transforms.read.reader import NAMED, Reader, Split
 from refinery.transforms.read.remote.files import is_remote
-from refinery.transforms.read.task import LimitParams, ReadTask
+from refinery.transforms.read.task import COLUMN_CLASH, LimitParams, ReadTask
 from refinery.transforms.read.values.arrow_values import values_of
 from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact
 from refinery.transforms.read.watched_file import WatchedFile
@@ -80,7 +80,7 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
         if task.part == 0:
             yield Damaged("MissingField", task.origin(0), size=task.size)
         return
-    taken = 0
+    taken, clashes = 0, task.clashes(table.schema_arrow.names, COLUMN_CLASH)
     first = sum(table.metadata.row_group(group).num_rows for group in range(low))
     bound = PAGES * limits.max_decompressed_bytes
     largest = pages_by_size(file, columns)
@@ -96,7 +96,9 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
             for record in rows.read(columns, lost):
                 if taken == task.cap:
                     return
-                taken += isinstance(record, RawDocument)
+                if isinstance(record, RawDocument):
+                    taken += 1
+                    record = replace(record, found=record.found + clashes) if clashes else record
                 yield record
         first += table.metadata.row_group(group).num_rows
 
@@ -142,8 +144,14 @@ def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:
     """The columns to read; None if the one that holds the text is missing."""
     if task.format == "documents":
         return list(DOCUMENT_COLUMNS) if set(schema.names).issuperset(DOCUMENT_COLUMNS) else None
-    found = [column for name in named_fields(task) if (column := column_of(schema, name))]
-    return sorted(set(found)) if column_of(schema, task.text_field) else None
+    found = {column_of(schema, name) for name in asked_fields(schema, task)}
+    listed = dict.fromkeys(name for name in schema.names if name in found)
+    return list(listed) if column_of(schema, task.text_field) else None
+
+
+def asked_fields(schema: pa.Schema, task: ReadTask) -> list[str]:
+    """The fields that the source names, that of the text first, and those that it keeps."""
+    return [*named_fields(task), *(schema.names if task.fields == "keep" else task.fields)]
 
 
 def column_of(schema: pa.Schema, name: str) -> str:
@@ -201,8 +209,8 @@ class RowGroup:
 
     def _fields(self) -> list[str]:
         """What the source names of it, each once, the text first."""
-        fields = DOCUMENT_COLUMNS if self.task.format == "documents" else named_fields(self.task)
         schema = self.table.schema_arrow
+        fields = DOCUMENT_COLUMNS if self.task.format == "documents" else asked_fields(schema, self.task)
         return [name for name in dict.fromkeys(fields) if column_of(schema, name)]
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from refinery.loader.format.manifest import MANIFEST, RUN, provenance_schema, seal, unseal
-from refinery.pipelines.corpus.verify.shard import RowCheck
+from refinery.pipelines.corpus.verify.row_check import RowCheck
 from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.lanes.web import LANE
 from refinery.pipelines.published.placement import Plan, read_plan
