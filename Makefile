@@ -174,7 +174,7 @@ $(DOCS)/.installed: requirements-docs.txt $(VENV)/.installed
 	$(call borrow,$(DOCS))
 	touch $@
 
-# examples/tour.ipynb in a real Jupyter kernel.
+# The notebooks of examples/ in a real Jupyter kernel.
 test-notebook: $(NOTEBOOK)/.installed
 	$(NOTEBOOK)/bin/python -m pytest tests/docs/test_notebook.py
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinery.loader.format.document_fields import PROVENANCE, columns_of, names_of
+from refinery.loader.format.document_fields import KEPT_FIELDS, PROVENANCE, columns_of, names_of
 
 ROW_GROUP = 65_536
 GROUP_BYTES = 64 << 20  # of texts in UTF-8, where the file has them
@@ -68,11 +68,11 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], schema: pa.Schema)
     does not fit its column, including null. Memory: one row group as columns, of 65,536 rows or, with texts, the first
     that reach GROUP_BYTES of these.
     """
-    own, names = set(names_of(PROVENANCE)), set(schema.names)
+    own, names = {*names_of(PROVENANCE), TEXT_COLUMN.name, KEPT_FIELDS}, set(schema.names)
     repeated = [
         field.name
         for field in schema
-        if field.name == "source" or (field.name not in own | {TEXT_COLUMN.name} and field.type == pa.string())
+        if field.name == "source" or (field.name not in own and field.type == pa.string())
     ]
     with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=repeated) as writer:
         for group in _groups(rows):
@@ -93,7 +93,7 @@ def _groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[Iterator[Mapping[str,
         size = 0
         for row in chain([first], islice(remaining, ROW_GROUP - 1)):
             yield row
-            size += len(row.get(TEXT_COLUMN.name, b""))
+            size += len(row.get(TEXT_COLUMN.name, b"")) + len(row.get(KEPT_FIELDS, ""))
             if size >= GROUP_BYTES:
                 return
 

@@ -104,6 +104,7 @@ def whole_file(
         dialect=source.dialect,
         options=source.plain().get("options", {}),  # as a task list has them, so tasks of two runs are compared
         meta_fields=source.meta_fields,
+        fields=source.fields,
         own_meta=tuple(note.name for note in notes),
         carried_meta=tuple(note.name for note in notes if note.carried),
         changed=changed_at(path),

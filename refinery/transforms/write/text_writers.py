@@ -13,7 +13,11 @@ from isal import igzip
 from refinery.loader.format.parquet.batches import bounded_parquet
 from refinery.loader.format.provenance import TEXT_COLUMN, provenance_schema, write_rows
 from refinery.loader.format.written import WITH_TEXT
+from refinery.transforms.core.document import FIELDS
+from refinery.transforms.core.json_text.members import apart, raw_members
 from refinery.transforms.core.stage import ShardContent, Writer
+from refinery.transforms.core.wording import meant
+from refinery.transforms.write.shuffle import ShardParams
 
 TEXT = TEXT_COLUMN.name
 ZSTD_LEVEL, GZIP_LEVEL = 3, 2
@@ -40,11 +44,23 @@ Opened = Callable[[Any], AbstractContextManager[Any]]
 def write_lines(paths: Mapping[str, Path], shard: ShardContent, compress: Opened) -> None:
     """A line for each document: `text`, then the columns of its provenance; the id in hexadecimal digits. `meta` is a
     string, as in Parquet: objects with other keys in other lines have no one type, and `datasets` loads none of them.
-    Memory: a document."""
+    The fields that its source keeps follow as they are written there, under their names or, where one is taken, as
+    `input_NAME`. Memory: a document."""
     with paths[TEXT].open("wb") as file, compress(file) as out:
         for row, text in zip(shard.rows(), shard.contents(), strict=True):
+            kept = row.pop(FIELDS, "")
             line = {TEXT: text.decode(), **row, "id": row["id"].hex()}
+            if kept:
+                line |= named_apart(raw_members(kept), line)
             out.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def named_apart(kept: Mapping[str, str], taken: Mapping[str, Any]) -> dict[str, orjson.Fragment]:
+    """The fields of a record with names that no key of the line has."""
+    return {
+        name if name not in taken else apart(f"input_{name}", {*taken, *kept}): orjson.Fragment(value)
+        for name, value in kept.items()
+    }
 
 
 def read_lines(files: Mapping[str, BinaryIO], inflate: Opened) -> Iterator[bytes]:
@@ -147,3 +163,19 @@ TEXT_WRITERS: dict[str, Writer] = {
         _of_lines("text-jsonl-gzip", ".jsonl.gz", "isal", write_gzip, read_gzip),
     )
 }
+
+
+def check_writer(writer: Writer, name: str, shards: ShardParams) -> None:
+    """Raises ValueError where a recipe names a writer that is neither its lane's nor one of texts, or wants an order
+    that its writer does not have. name: the one in the recipe."""
+    if name not in ("", writer.name):
+        known = ["", *TEXT_WRITERS]
+        raise ValueError(
+            f"writer: {name!r:.80} given, {', '.join(known[1:])} is allowed, or nothing for the lane's own"
+            f"{meant(name, known)}"
+        )
+    if shards.order == "input" and writer.counts_tokens:
+        raise ValueError(
+            "shards.order: input given, it needs a writer of texts (`writer: text`): loader, exports and takedowns of "
+            "tokens rely on documents in shuffled order"
+        )

@@ -1,6 +1,6 @@
 """Run a step to its end, from wherever it stands, and say what went and why."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,13 @@ from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.prefix import location
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.run.steps.step import Inputs, Part, recipe_of, recipe_text, step_parts
-from refinery.pipelines.run.writing.output_files import accounts_of
+from refinery.pipelines.run.writing.output_files import OUTPUTS, accounts_of, load_outputs
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.read.remote.globs import fixed_folder
 from refinery.transforms.write.rows.writer import LAYOUT
 
 RECIPE = ".yaml"  # behind the name of the outputs
+SHOWN = 5  # warnings of files
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,19 @@ class StepRun:
         run = Refinement(self.recipe(), self.accounts, runner, work, "", discard_work, runner.say)
         run.prepare()
         self._write_recipe()
-        return run.complete()
+        manifest = run.complete()
+        if self.inputs.layout == LAYOUT:
+            self._warn(runner.say)
+        return manifest
+
+    def _warn(self, say: Callable[[str], None]) -> None:
+        """Say what of the files is not as it was beside their rows."""
+        store = open_store(self.accounts)
+        lines = [line for file in load_outputs(store.read(OUTPUTS), store.url(OUTPUTS)) for line in file["differs"]]
+        for line in lines[:SHOWN]:
+            say(f"warning: {line}")
+        if len(lines) > SHOWN:
+            say(f"warning: {len(lines) - SHOWN:,} more lines like these are in {store.url(OUTPUTS)}")
 
     def _check_apart(self) -> None:
         """A second command would read what the first one wrote."""

@@ -119,7 +119,7 @@ def has_rows_beside(counters: Sequence[Mapping[str, Any]], labels: bool) -> bool
 
 def dump_outputs(report: Mapping[str, Any]) -> bytes:
     """The file OUTPUTS of the report of phase 3: {"path", "input", "rows", "documents", "without_text", "size",
-    "crc32c", "sha256"} of every file, in the order of the inputs."""
+    "crc32c", "sha256", "differs"} of every file, in the order of the inputs."""
     return seal({"kind": "refinery-outputs", "files": report[KIND]})
 
 

@@ -38,16 +38,16 @@ LINES = {"jsonl": copy_lines, "csv": copy_delimited, "tsv": copy_delimited}
 CHECKS = {"jsonl": check_lines, "csv": check_header, "tsv": check_header, "parquet": check_schema}
 
 
-def copy_rows(task: ReadTask, out: Path, rows: Rows, limits: LimitParams = DEFAULT_LIMITS) -> None:
+def copy_rows(task: ReadTask, out: Path, rows: Rows, limits: LimitParams = DEFAULT_LIMITS) -> list[str]:
     """Write to `out`, which must not be there, what stays of the task's file; all of it, whatever `part` and `cap` are.
 
-    limits: those that the file was read with. Memory does not grow with the file. Folders above `out` are made; on an
-    error `out` is gone again. Cost: lines that are not edited, that of decompression and compression.
+    limits: those that the file was read with. Returns what differs from the input beside rows, texts and labels, a line
+    each, to be shown: Parquet's types that Arrow does not have. Memory does not grow with the file. Folders above `out`
+    are made; on an error `out` is gone again. Cost: lines that are not edited, that of decompression and compression.
 
     Raises ValueError for a format whose rows cannot be copied; RowError, which names file and row, where rows, texts or
     labels do not fit the file; InputChanged where the file is not the one that was planned, by size and time of change,
-    and by CRC-32C in formats of lines if the task has one; FileExistsError; DiskFull; OSError
-    as the storage does.
+    and by CRC-32C in formats of lines if the task has one; FileExistsError; DiskFull; OSError as the storage does.
     """
     refuse_uncopyable(task)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -56,12 +56,14 @@ def copy_rows(task: ReadTask, out: Path, rows: Rows, limits: LimitParams = DEFAU
             with opened_input(task, limits) as source:
                 if rows.kept is None:
                     copy_whole(source, file)
+                    lines: list[str] = []
                 else:
-                    copy_chosen(task, source, rows, limits, file)
+                    lines = copy_chosen(task, source, rows, limits, file)
             file.close()  # some file systems say here that they were full
         except BaseException:
-            out.unlink()
+            out.unlink(missing_ok=True)
             raise
+    return lines
 
 
 def check_labels(task: ReadTask, columns: Sequence[Label], limits: LimitParams = DEFAULT_LIMITS) -> None:
@@ -108,11 +110,11 @@ def copy_whole(source: ByteSource, file: BinaryIO) -> None:
         at += len(view)
 
 
-def copy_chosen(task: ReadTask, source: ByteSource, rows: Rows, limits: LimitParams, file: BinaryIO) -> None:
-    """The rows of a file that stay, in its compression."""
+def copy_chosen(task: ReadTask, source: ByteSource, rows: Rows, limits: LimitParams, file: BinaryIO) -> list[str]:
+    """The rows of a file that stay, in its compression. Returns as `copy_rows`."""
     if task.format not in LINES:
-        copy_parquet(task, source, rows, limits, file)
-        return
+        return copy_parquet(task, source, rows, limits, file)
     stream = MemberStream(source)
     with compressed(file, compression_of(source, stream)) as write:
         LINES[task.format](task, source, stream, rows, limits, write)
+    return []

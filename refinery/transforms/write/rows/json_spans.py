@@ -102,12 +102,28 @@ def nested_end(line: bytes, at: int) -> int:
 
 
 def with_text(line: bytes, field: str, text: str) -> bytes:
-    """The line with a new text in that field. Its spelling is the line's: with escapes if that is ASCII. Raises
-    ValueError without such a field, and if it has neither text nor null."""
+    """The line with a new text in that field. Its spelling is the line's: with escapes if that is ASCII. Where the key
+    is repeated, each of its values is replaced, since readers differ in which one they take. Raises ValueError without
+    such a field, and if it has neither text nor null."""
     span = value_span(line, field)
     if span is None or line[span[0]] not in b'"n':
         raise ValueError(f"the field {field!r} {'is missing' if span is None else 'has no text'}")
-    return b"".join([line[: span[0]], spelt(text, line.isascii()), line[span[1] :]])
+    start, new = object_start(line), spelt(text, line.isascii())
+    names = [field] if any(key == field for key, _ in members(line, start)) else field.split(".")
+    pieces, at = [], 0
+    for begin, end in all_members(line, start, names):
+        pieces += [line[at:begin], new]
+        at = end
+    return b"".join([*pieces, line[at:]])
+
+
+def all_members(line: bytes, start: int, names: Sequence[str]) -> Iterator[Span]:
+    """The spans of all values under these keys, one inside the other, of the object that begins at `start`."""
+    for key, span in members(line, start):
+        if key == names[0] and len(names) == 1:
+            yield span
+        elif key == names[0] and line.startswith(b"{", span[0]):
+            yield from all_members(line, span[0], names[1:])
 
 
 class LabelKeys:

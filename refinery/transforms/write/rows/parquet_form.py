@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.parquet.pages import TAIL, footer_bytes
+from refinery.transforms.core.safe_text import safe
 from refinery.transforms.write.rows.rows import Label
 
 ARROW_SCHEMA = b"ARROW:schema"  # the key under which Arrow keeps its schema, in Base64
 TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 DICTIONARIES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
-CODECS = {"UNCOMPRESSED": "NONE"}  # pyarrow's own names, where they differ
+OTHER_ELEMENT = re.compile(r"\.list\.(?!element(?:\.|$))")
+CODECS = {"UNCOMPRESSED": "NONE", "LZ4_HADOOP": "LZ4"}  # pyarrow's own names, where they differ
 
 
 def with_readable_types(table: pq.ParquetFile, file: Any) -> pq.ParquetFile:
@@ -105,6 +108,23 @@ def form_of(table: pq.ParquetFile, columns: Sequence[Label]) -> dict[str, Any]:
         "store_decimal_as_integer": any(
             part.logical_type.type == "DECIMAL" and part.physical_type in ("INT32", "INT64") for part in parts
         ),
-        "use_compliant_nested_type": not any(".list.item" in part.path for part in parts),
+        "use_compliant_nested_type": not any(OTHER_ELEMENT.search(part.path) for part in parts),
         "sorting_columns": sorted_by[0] if sorted_by and all(each == sorted_by[0] for each in sorted_by) else None,
     }
+
+
+def other_types(table: pq.ParquetFile, schema: pa.Schema, columns: Sequence[Label]) -> list[str]:
+    """A line for each column that Parquet stores in another type in a copy, though it is the same to Arrow: one that
+    Arrow has no type for (an Enum is binary), or one of two kinds of times or decimals in a file that has both."""
+    empty = io.BytesIO()
+    pq.ParquetWriter(empty, schema, **form_of(table, columns)).close()
+    copy = pq.ParquetFile(empty).schema
+    found = []
+    for number in range(len(table.schema)):
+        old, new = (
+            f"{each.path} {each.physical_type} {each.logical_type}".lower()
+            for each in (table.schema.column(number), copy.column(number))
+        )
+        if old != new:
+            found.append(f"a column is stored as {safe(old)}, in the copy as {safe(new)}")
+    return found

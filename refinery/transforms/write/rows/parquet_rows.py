@@ -16,20 +16,27 @@ from refinery.transforms.read.held_ranges import HeldRanges
 from refinery.transforms.read.remote.files import is_remote
 from refinery.transforms.read.task import LimitParams, ReadTask
 from refinery.transforms.write.rows.arrow_texts import take_rows, with_texts
-from refinery.transforms.write.rows.parquet_form import TYPES, form_of, notes_of, with_columns, with_readable_types
+from refinery.transforms.write.rows.parquet_form import (
+    TYPES,
+    form_of,
+    notes_of,
+    other_types,
+    with_columns,
+    with_readable_types,
+)
 from refinery.transforms.write.rows.rows import NO_ROW, Edit, Label, RowError, Rows, refuse_taken
 
 BATCH_ROWS = 16_384
 GROUP_BYTES = 64 << 20  # of a row group in memory; a larger one of the input becomes several
 
 
-def copy_parquet(task: ReadTask, source: ByteSource, rows: Rows, limits: LimitParams, out: BinaryIO) -> None:
+def copy_parquet(task: ReadTask, source: ByteSource, rows: Rows, limits: LimitParams, out: BinaryIO) -> list[str]:
     """The rows that stay, in the input's row groups; those without any are not read. Labels are columns behind.
 
-    Types are Arrow's, from the `ARROW:schema` that the file keeps, or told from Parquet's. Raises RowError for a row
-    that is not there, an edit that cannot be made, and a column that cannot be read, or that has a page above twice
-    limits.max_decompressed_bytes. Memory: GROUP_BYTES, a batch of 8 MiB, and more only for values that are larger, as
-    of the reader.
+    Types are Arrow's, from the `ARROW:schema` that the file keeps, or derived from Parquet's. Returns `other_types`.
+    Raises RowError for a row that is not there, an edit that cannot be made, and a column that cannot be read, or that
+    has a page above twice limits.max_decompressed_bytes. Memory: GROUP_BYTES, a batch of 8 MiB, and more only for
+    values that are larger, as of the reader.
     """
     file: Any = HeldRanges(source.file) if is_remote(task.path) else source.file
     table, groups = opened(task, source, file)
@@ -54,6 +61,7 @@ def copy_parquet(task: ReadTask, source: ByteSource, rows: Rows, limits: LimitPa
             first = group.stop
     if edits.row != NO_ROW[0]:
         raise RowError(task, edits.row, "the file has no such row")
+    return [f"{safe(task.path)}: {line}" for line in other_types(table, schema, rows.columns)]
 
 
 def opened(task: ReadTask, source: ByteSource, file: Any) -> tuple[pq.ParquetFile, list[list[Column]]]:

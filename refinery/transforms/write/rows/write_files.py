@@ -153,7 +153,7 @@ def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, s
         columns = (*([] if job.into is None else [job.into]), *(each.label for each in job.labels))
         labels = merge(_labels(offsets, documents, originals, job), _labels_beside(others, job))
         rows = Rows(merge(offsets, others), texts, columns, labels if columns else ())
-        copy_rows(file.task, local, rows, job.limits)
+        differs = copy_rows(file.task, local, rows, job.limits)
         size, crc32c, sha256 = checksums(local)
         open_store(job.outputs).create(file.path, local)
     return side_output_record(
@@ -168,6 +168,7 @@ def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, s
         size=size,
         crc32c=crc32c,
         sha256=sha256,
+        differs=differs,
     )
 
 

@@ -20,7 +20,8 @@ from refinery.transforms.read.sources import InputChanged, LimitParams, read_tas
 from refinery.transforms.read.task import ReadTask
 from refinery.transforms.write.rows import copy_rows as module
 from refinery.transforms.write.rows.copy_rows import check_labels, copy_rows
-from refinery.transforms.write.rows.json_lines import pick_lines
+from refinery.transforms.write.rows.json_lines import looks_known, pick_lines
+from refinery.transforms.write.rows.json_spans import LabelKeys
 from refinery.transforms.write.rows.rows import Label, RowError, Rows
 from tests.transforms.read_fixtures import COMPRESSORS, Outcome, lz4
 from tests.transforms.write.rows.copies import GIVEN, LABELS, copied, inflated, row_of, rows_in, stored, written
@@ -190,6 +191,14 @@ def test_a_label_that_is_a_key_of_a_line_has_another_name_there(key: str, tmp_pa
     with pytest.raises(RowError, match="is there already"):
         copied(written(tmp_path, "b.jsonl", both), Rows([0], columns=LABELS))
     assert not (tmp_path / "out" / "b.jsonl").exists()
+
+
+@pytest.mark.parametrize("key", [b'"is_copy"', b'"\\u0069s_copy"'])
+def test_a_key_is_found_across_every_cut_of_blocks(key: bytes) -> None:
+    data, keys = b'{"a": 1, ' + key + b': "\\u00e9"}\n', LabelKeys(LABELS)
+    for cut in range(len(data)):
+        assert looks_known(iter([(data[:cut], ""), (data[cut:], "")]), keys)
+    assert not looks_known(iter([(data.replace(key, b'"copy"'), "")]), keys)
 
 
 def test_lines_that_are_handed_on_are_never_changed(tmp_path: Path) -> None:

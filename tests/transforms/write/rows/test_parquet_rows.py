@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from refinery.transforms.read.sources import LimitParams
 from refinery.transforms.write.rows import parquet_rows
 from refinery.transforms.write.rows.arrow_texts import take_rows, with_texts
-from refinery.transforms.write.rows.copy_rows import check_labels
+from refinery.transforms.write.rows.copy_rows import check_labels, copy_rows
 from refinery.transforms.write.rows.rows import RowError, Rows
+from tests.transforms.read_fixtures import task_for
 from tests.transforms.write.rows.copies import GIVEN, LABELS, copied, rows_in, stored, texts_in, written
 
 COLUMNS: dict[str, pa.Array] = {
@@ -205,6 +206,19 @@ def test_lists_of_one_size_stay_with_nulls_among_them_which_pyarrow_cannot_read(
     assert copy.read(["text"])["text"].to_pylist() == ["a", "b", "new"]
     assert copy.read_row_group(1, ["pair"]).to_pylist() == [{"pair": [5, 6]}]
     assert same_form(opened(stored(copied(task, Rows([2, 3])))), opened(stored(task)))
+
+
+def test_a_type_that_arrow_does_not_have_is_reported(tmp_path: Path) -> None:
+    plain = packed(pa.table({"text": ["a", "b"], "kind": ["x", "y"]}), store_schema=False)
+    string, enum = b"kind\x25\x00\x4c\x1c\x00\x00", b"kind\x25\x08\x4c\x4c\x00\x00"  # annotations in a footer
+    lines = ["kind byte_array enum, in the copy as kind byte_array none"]
+    for data, expected in ((plain, []), (plain.replace(string, enum), lines)):
+        task = written(tmp_path, "a.parquet", data)
+        out = tmp_path / "b.parquet"
+        out.unlink(missing_ok=True)
+        found = copy_rows(task, out, Rows([1]))
+        assert [line.partition("is stored as ")[2] for line in found] == expected
+        assert texts_in(task_for(out, "parquet")) == {0: "b"}
 
 
 def test_pages_are_bounded_as_the_reader_bounds_them(tmp_path: Path) -> None:
