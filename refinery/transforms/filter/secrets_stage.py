@@ -147,8 +147,8 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
         for name, value in strings.items():
             if isinstance(value, str):
                 if name == f"meta.{FIELDS}":
-                    value, here = redact_inside(value, params, values)
-                    found += here
+                    value, inside = redact_inside(value, params, values)
+                    found.update(inside)
                 fields[name], here = redact_text(value, params, values)
                 if here:
                     found.update(here)

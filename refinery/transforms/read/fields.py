@@ -43,7 +43,7 @@ def document_of(
     origin = task.origin(offset)
     text = field_of(record, task.text_field)
     if text is None:
-        if not has_field(record, task.text_field):
+        if not task.may_lack_text and not has_field(record, task.text_field):
             return Damaged("MissingField", origin, raw)
         text = ""
     if type(text) is Inexact or text is LOST:

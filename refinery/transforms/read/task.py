@@ -52,8 +52,9 @@ class ReadTask:
     in hexadecimal, where that was known before it is read. poison: worker processes died while they read it; it is one
     dead letter, and not opened. moved: where the file is now, if it is no longer at `path`, under which its records are
     known. fields: what is kept of its records beside the text, as in `SourceParams`. labels: names of fields that rows
-    will get; a record that has one of that name already says so (CLASH). options: parameters of a reader that declares
-    its own; an instance of their class inside the reader, plain data on the way there.
+    will get; a record that has one of that name already says so (CLASH). may_lack_text: whether a line of JSON without
+    the field is one with an empty text, and no damage. options: parameters of a reader that declares its own; an
+    instance of their class inside the reader, plain data on the way there.
     """
 
     path: str
@@ -85,6 +86,7 @@ class ReadTask:
     fields: Literal["keep"] | tuple[str, ...] = ()
     options: Any = field(default_factory=dict, hash=False)
     labels: tuple[str, ...] = ()
+    may_lack_text: bool = False
 
     @property
     def place(self) -> str:
@@ -98,7 +100,12 @@ class ReadTask:
 
     def to_json(self) -> bytes:
         plain = asdict(self)
-        for name in ("options", "fields", "labels"):  # which most tasks have not, nor had earlier versions
+        for name in (
+            "options",
+            "fields",
+            "labels",
+            "may_lack_text",
+        ):  # which most tasks have not, nor had earlier versions
             if not plain[name]:
                 del plain[name]
         return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)
