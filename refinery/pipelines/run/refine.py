@@ -21,7 +21,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.phase_work import dedup_step, dedup_work, shards_work
 from refinery.pipelines.recipe import graphs
-from refinery.pipelines.recipe.checks import check_files, packed_rows
+from refinery.pipelines.recipe.checks import check_files, kept_columns, packed_rows
 from refinery.pipelines.recipe.idle import idle_settings
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.recipe.writers import know_writer
@@ -329,14 +329,14 @@ class Refinement:
             counted=self.recipe.counted(),
             writer=self.recipe.LANE.writer,
             borders=input_borders(self.recipe, self.inputs, counts, clean, pairs, self.jobs),
+            kept=kept_columns(self.recipe),
         )
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), counts)
 
         def build(pipeline: beam.Pipeline) -> None:
             todo = write_pairs(self.work, pairs)
-            facts = self.jobs.facts("shards")
-            check = self._sums(clean, dedup)
+            facts, check = self.jobs.facts("shards"), self._sums(clean, dedup)
             graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts, check, self.digests)
 
         return self.jobs.run("shards", name, work.title, build, work=work)
