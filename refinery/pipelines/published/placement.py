@@ -16,6 +16,7 @@ class Plan:
     """What determines the position of a document, from the recipe. domains: source -> domain. one_address: whether no
     two have one address; `read_plan` leaves that to whoever asks, since stages are not known here. by_input: whether
     documents are in the order of the inputs. No id says in which shard its document is then.
+    keeps_fields: whether a source keeps the fields of its records.
     """
 
     seed: int
@@ -23,6 +24,7 @@ class Plan:
     domains: Mapping[str, str]
     one_address: bool = False
     by_input: bool = False
+    keeps_fields: bool = False
 
     def split(self, id_: bytes) -> str:
         """The split that a hash of the document's id alone chooses."""
@@ -43,9 +45,10 @@ def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
     try:
         seed, validation = recipe["shards"]["seed"], recipe["shards"]["validation"]
         domains = {source["name"]: source.get("domain") or source["name"] for source in recipe["sources"]}
+        keeps = any(source.get("fields") for source in recipe["sources"])
     except (KeyError, TypeError, AttributeError):
         return None
     by_input = recipe["shards"].get("order", "shuffled") != "shuffled"
     texts = all(isinstance(text, str) for pair in domains.items() for text in pair)
     good = type(seed) is int and type(validation) in (int, float) and math.isfinite(validation)
-    return Plan(seed, float(validation), domains, by_input=by_input) if texts and good else None
+    return Plan(seed, float(validation), domains, by_input=by_input, keeps_fields=keeps) if texts and good else None

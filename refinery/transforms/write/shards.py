@@ -1,7 +1,7 @@
 """Write one shard: its writer's files and .provenance.parquet, sorted by the global order, published exclusively."""
 
 from collections import deque
-from collections.abc import Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
@@ -33,10 +33,9 @@ from refinery.transforms.write.megatron import MEGATRON
 from refinery.transforms.write.packing.build_rows import PackedDocuments
 from refinery.transforms.write.packing.column_files import write_columns
 from refinery.transforms.write.packing.write_packed import publish_packed
-from refinery.transforms.write.shard_documents import SPOOLED, ShardDocuments, sort_on_disk
+from refinery.transforms.write.shard_documents import BATCH_ROWS, META, SPOOLED, ShardDocuments, sort_on_disk
 from refinery.transforms.write.shuffle import ShardParams, parse_shard_key
 
-BATCH_ROWS = 1024
 # Memory per byte of text that became the shard, of documents of 1 kB: what is known of a document takes some 500 bytes,
 # twice while documents are sorted; tokens and their columns wait on disk.
 SHARD_MEMORY = 1
@@ -49,17 +48,20 @@ def provenance_rows(
     counted: Container[str] = (),
     tally: ShardTally | None = None,
     kept: Sequence[KeptColumn] = (),
+    metas: Callable[[], Iterator[bytes | str]] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Row i describes document i of the shard: where it came from, its scores, and where its tokens are. table: the
     facts of `ShardDocuments`. lengths: tokens of each, None of texts. counted: columns that are 0 where a document has
-    no such note. tally: measures them as they pass. kept: columns for fields of records."""
+    no such note. tally: measures them as they pass. kept: columns for fields of records. metas: `meta` of each, where
+    the table does not have it."""
     missing = {c.name: "" if c.type == "string" else 0 if c.name in counted else None for c in columns}
     values = KeptValues(kept)
     spans = repeat({}) if lengths is None else spans_of(lengths)
     known = table.drop_columns([name for name in ("order", *SPOOLED) if name in table.column_names])
+    spooled = iter(()) if metas is None else metas()
     for batch in known.to_batches(max_chunksize=BATCH_ROWS):
         for fields in batch.to_pylist():
-            meta = orjson.loads(fields.pop("meta"))
+            meta = orjson.loads(fields.pop(META) if META in fields else next(spooled))
             span = next(spans)
             if tally is not None:
                 tally.add(fields, meta, span.get("token_count"))
@@ -80,11 +82,9 @@ def provenance_rows(
             }
 
 
-def kept_texts(table: pa.Table) -> Iterator[str]:
-    """All fields that the source of each document keeps, as a JSON object, or "". table: as of `provenance_rows`."""
-    for batch in table.select(["meta"]).to_batches(max_chunksize=BATCH_ROWS):
-        for meta in batch.column("meta").to_pylist():
-            yield str(orjson.loads(meta).get(FIELDS, ""))
+def kept_texts(documents: ShardDocuments) -> Iterator[str]:
+    """All fields that the source of each document keeps, as a JSON object, or ""."""
+    return (str(orjson.loads(meta).get(FIELDS, "")) for meta in documents.metas())
 
 
 def spans_of(lengths: Iterable[int]) -> Iterator[dict[str, int]]:
@@ -122,7 +122,7 @@ def write_shard(
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
-    documents = sort_on_disk(tables)
+    documents = sort_on_disk(tables, [META] if any(column.name == FIELDS for column in columns) else ())
     with closing(documents):
         work_done("shards", 1)
         if len(documents) or keep_empty:
@@ -156,9 +156,9 @@ def _publish_shard(
     table, tally = documents.facts, ShardTally(notes)
     name = shard_name(*astuple(place))
     lengths = (documents.sizes("tokens") // np.dtype(dtype).itemsize).tolist() if writer.counts_tokens else None
-    rows = partial(provenance_rows, table, lengths, columns, counted, kept=kept)
+    rows = partial(provenance_rows, table, lengths, columns, counted, kept=kept, metas=documents.metas)
     endings = dict(writer.endings)
-    contents, texts = partial(documents.values, "tokens"), partial(kept_texts, table)
+    contents, texts = partial(documents.values, "tokens"), partial(kept_texts, documents)
     content = ShardContent(rows, contents, dtype, columns, kept, texts)
     files: dict[str, dict[str, Any]] = {}
     with scratch_folder(name) as scratch:
