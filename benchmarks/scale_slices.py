@@ -27,7 +27,7 @@ from benchmarks.scale import (
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.slices.known_steps import dedup_steps
 
-START_SECONDS = 5.0  # processor time of a command that does nothing: benchmarks.slices
+START_SECONDS = 3.0  # processor time of a command that does nothing: benchmarks.slices
 START_WALL = 6.0  # until its first element
 DEDUP_SECONDS = 31e-6  # processor time of a document in phase 2: docs/scale.md
 FEW = 100_000_000  # documents that one task deduplicates: run.spread_documents

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from refinery.pipelines.recipe.load_recipe import with_writer
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop, RawDocument
@@ -37,6 +38,7 @@ from refinery.transforms.read.sources import plan_sources, read_task
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.shards import ShardsJob, provenance_columns
 from refinery.transforms.write.shuffle import ShardParams, shard_counts
+from refinery.transforms.write.text_writers import TEXT_WRITERS
 from tests.beam import run_and_collect
 from tests.golden_inputs import ODD, demo_crawl, documents, pages, raw_documents
 from tests.transforms.code.source_files import source_files
@@ -284,11 +286,12 @@ def writer_outputs(lane: Lane, folder: Path) -> Iterator[Output]:
     params = ShardParams(target_bytes=100_000, validation=0.1)
     counts = shard_counts({"web": {"documents": 150, "bytes": 400_000}}, params)
     columns = provenance_columns((*lane.fields, *(note for note in lane.notes if note.column)))
-    job = ShardsJob(params, counts, dict.fromkeys(SOURCES, "web"), "uint16", columns, str(folder), writer=lane.writer)
+    dtype, most, kind = ("uint16", 5000, np.uint16) if lane.writer.counts_tokens else ("", None, np.uint8)
+    job = ShardsJob(params, counts, dict.fromkeys(SOURCES, "web"), dtype, columns, str(folder), writer=lane.writer)
     docs = [
         EncodedDocument(
             id=doc.id,
-            tokens=np.frombuffer(doc.text.encode()[:5000] or b"x", np.uint8).astype(np.uint16),
+            tokens=np.frombuffer(doc.text.encode()[:most] or b"x", np.uint8).astype(kind),
             source=doc.source,
             url=doc.url,
             origin=doc.origin,
@@ -348,7 +351,8 @@ def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Outpu
 def parts() -> dict[str, tuple[Lane, Stage[Any] | Sink]]:
     """Name -> lane and declaration of every stage, and of what ends a phase."""
     lanes = [find_lane(name) for name in lane_names()]
-    return {part.name: (lane, part) for lane in lanes for part in (*lane.stages, lane.parts, lane.writer)}
+    own = {part.name: (lane, part) for lane in lanes for part in (*lane.stages, lane.parts, lane.writer)}
+    return own | {name: (with_writer(lanes[0], {"writer": name}), each) for name, each in TEXT_WRITERS.items()}
 
 
 def inputs() -> str:

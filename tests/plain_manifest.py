@@ -29,14 +29,25 @@ def read_plain(read: Callable[[str], bytes]) -> dict[str, Any]:
     if "domains" not in payload or payload["schema_version"] != 2:
         return payload
     shards = []
+    kinds = kinds_of(payload)
     for domain in payload.pop("domains"):
-        own = [shard for listing in domain["listings"] for shard in _shards(domain, _rows(read, listing), listing)]
+        own = [
+            shard for listing in domain["listings"] for shard in _shards(domain, _rows(read, listing), listing, kinds)
+        ]
         assert len(own) == domain["shards"]
-        for name in ("documents", "tokens"):
+        for name in ("documents", "tokens") if "bin" in kinds else ("documents",):
             assert sum(shard[name] for shard in own) == domain[name]
         shards += own
     payload["files"] = [_file(row) for listing in payload["files"] for row in _rows(read, listing)]
     return payload | {"shards": shards}
+
+
+def kinds_of(payload: dict[str, Any]) -> list[str]:
+    """The kinds of files that a shard has, packed rows aside, the one with its documents first."""
+    if "shard_files" not in payload:
+        return ["bin", "idx", "provenance"]
+    own = [each["kind"] for each in payload["shard_files"]]
+    return own if own == ["provenance"] else [*own, "provenance"]
 
 
 def _rows(read: Callable[[str], bytes], listing: dict[str, Any]) -> list[dict[str, Any]]:
@@ -47,13 +58,17 @@ def _rows(read: Callable[[str], bytes], listing: dict[str, Any]) -> list[dict[st
     return rows
 
 
-def _shards(domain: dict[str, Any], rows: list[dict[str, Any]], listing: dict[str, Any]) -> list[dict[str, Any]]:
+def _shards(
+    domain: dict[str, Any], rows: list[dict[str, Any]], listing: dict[str, Any], kinds: list[str]
+) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for row in rows:
-        if row["kind"] == "bin":
+        if row["kind"] == kinds[0]:
             head = {"split": domain["split"], "domain": domain["domain"], "count": domain["count"]}
-            counts = {"index": row["shard"], "documents": row.pop("documents"), "tokens": row.pop("tokens")}
-            found.append({**head, **counts, "files": {}})
+            counts = {"index": row["shard"], "documents": row.pop("documents")}
+            tokens = row.pop("tokens")
+            own = {"tokens": tokens} if kinds[0] == "bin" else {"kinds": kinds}
+            found.append({**head, **counts, **own, "files": {}})
         assert row["shard"] == found[-1]["index"]
         if row["kind"] == "packed":
             found[-1].setdefault("packed", []).append(_file(row))

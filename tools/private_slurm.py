@@ -226,7 +226,7 @@ def free_ports(count: int) -> list[int]:
 
 def usage(slurm: PrivateSlurm) -> Iterator[str]:
     yield f"Slurm runs on this machine: nodes {', '.join(slurm._names)}; partitions main (the default) and urgent."
-    yield "In another shell, with this project's environment:"
+    yield "In another shell, with this project's environment, after `make demo`:"
     yield f"  export SLURM_CONF={slurm.folder}/slurm.conf"
     yield "  sinfo"
     yield "  refinery cluster slurm recipes/demo.yaml --output out/slurm --tasks 4 --workers 1 --submit"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from refinery.loader.errors import CorruptObject as CorruptObject
     from refinery.loader.errors import CorruptShard as CorruptShard
     from refinery.loader.errors import FormatError as FormatError
+    from refinery.loader.errors import NoTexts as NoTexts
     from refinery.loader.errors import NoTokens as NoTokens
     from refinery.loader.order.length_stages import LengthStage as LengthStage
     from refinery.loader.order.mix_params import MixParams as MixParams

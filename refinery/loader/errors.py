@@ -9,12 +9,23 @@ class FormatError(ValueError):
 
 
 class NoTokens(FormatError):
-    """A corpus of texts is where tokens are needed. `what` is the corpus, or a file of it."""
+    """A corpus of texts is where tokens are needed, such as in the loader. `what` is the corpus, or a file of it."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}: texts without tokens, which are needed here; refine the same sources to another --output in a "
-            "lane that encodes, such as `lane: web`"
+            f"{what}: texts without tokens, which are needed here; run `refinery tokenize PREFIX --tokenizer … "
+            "--output …`"
+        )
+
+
+class NoTexts(FormatError):
+    """The accounts of a run whose texts are in files of the shape of its inputs, where texts are needed. `what` is the
+    folder with the accounts."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}: these are the accounts of a run. Its texts are in the folder of the same name without the "
+            "ending; read those, or make a corpus (`--layout shards`)"
         )
 
 

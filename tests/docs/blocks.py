@@ -26,6 +26,9 @@ FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # (tests/pipelines/shell/test_help.py, tests/tools).
 GENERATED = {"commands"}
 
+# Subjects of which another test runs the blocks, on inputs of its own, and looks at what comes out.
+RUN_ELSEWHERE = {"steps": "tests/docs/test_steps.py"}
+
 # Python that another test runs, or that is a piece: (subject, beginning of the block) -> where, or why not.
 PYTHON_ELSEWHERE = {
     ("README", ""): "tests/test_loader_docs.py",
@@ -46,6 +49,8 @@ PYTHON_ELSEWHERE = {
     ("extending", '"""`refinery largest-shards`'): "tests/pipelines/cli/test_adding_a_command.py",
     ("extending", '"""Sentences that'): "tests/pipelines/test_adding_a_cut.py",
     ("extending", '"""The cut of sentences'): "tests/pipelines/test_adding_a_cut.py",
+    ("steps", "import duckdb"): "needs DuckDB: tried with 2.0.1; tests/docs/test_steps.py counts the same labels",
+    ("steps", "import polars"): "needs Polars: tried with 2.1.0; tests/docs/test_steps.py counts the same labels",
     ("extending", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
 }
 
@@ -61,7 +66,7 @@ NOT_RUN = {
     r"(\.venv/bin/)?python examples/": "needs PyTorch: tests/test_examples.py and test_distribution.py run them",
     r"(\.venv/bin/)?torchrun ": "training frameworks: tests/frameworks",
     r"refinery export .*--format arrow_ipc:": "tests/pipelines/test_adding_an_export.py",
-    r"refinery .*out/texts": "tests/pipelines/test_adding_a_writer.py",
+    r"refinery .*out/texts": "tests/pipelines/test_adding_a_writer.py, test_text_corpora.py and run/tokenizing",
     r"refinery browse ": "serves until it is stopped: tests/pipelines/corpus/browse",
     r"GOBIN=|python -m (apache_beam|refinery\.pipelines\.runners)\.|refinery .*--runner P": "tests/engines",
     r"refinery cluster |jobs/run\.sh|kubectl ": "clusters: tests/engines, tests/pipelines/runners/cluster",
@@ -116,6 +121,11 @@ def in_subject(page: str, subject: str) -> bool:
 def is_generated(page: str) -> bool:
     """Whether a page's commands are those of the command line, which other tests parse."""
     return any(in_subject(page, subject) for subject in GENERATED)
+
+
+def runs_elsewhere(page: str) -> bool:
+    """Whether another test runs the blocks of a page."""
+    return any(in_subject(page, subject) for subject in RUN_ELSEWHERE)
 
 
 def subject_text(subject: str) -> str:

@@ -24,6 +24,7 @@ from tests.docs.blocks import (
     is_generated,
     not_run,
     page_name,
+    runs_elsewhere,
     words,
 )
 from tests.docs.workspace import make_workspace, stand_ins
@@ -38,7 +39,7 @@ COMMAND = re.compile(r"(\$ )?(\S+=\S+ )*(refinery [a-z-]+ |make [a-z]|(\S*/)?(py
 
 
 def runs_here(block: Block) -> bool:
-    if is_generated(block.page):
+    if is_generated(block.page) or runs_elsewhere(block.page):
         return False
     if block.language == "sh":
         return any(not not_run(command) for command, _ in block.commands)

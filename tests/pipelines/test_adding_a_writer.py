@@ -150,15 +150,11 @@ def test_the_corpus_in_python(mine: Path, out: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["export", "OUT", "--format", "jsonl", "--output", "x"],
-        ["export", "OUT", "--format", "megatron", "--output", "x"],
+        ["export", "OUT", "--to", "megatron", "--output", "x"],
         ["export", "OUT", "--format", "torch", "--output", "x"],
         ["retokenize", "OUT", "--tokenizer", "t.json", "--output", "x"],
         ["blend", "OUT"],
         ["mix", "mix.yaml", "--output", "x"],
-        ["remove", "OUT", "--urls", "urls.txt", "--output", "x"],
-        ["audit", "OUT", "--sample", "0.1", "--recipe", "texts.yaml"],
-        ["compare", "OUT", "OUT"],
         ["plan", "--from", "OUT"],
         ["shards", "OUT", "--node", "a"],
         ["show", "OUT", "--id", "0" * 32, "--tokens"],
@@ -166,14 +162,43 @@ def test_the_corpus_in_python(mine: Path, out: Path) -> None:
     ],
 )
 def test_what_needs_tokens_says_so_in_one_line(words: list[str], out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("urls.txt").write_text("https://e.example/1\n")
     Path("mix.yaml").write_text(f"name: v\ncorpora: {{a: {out}}}\ndomains: [{{name: x, parts: [a]}}]\n")
     shards = len(list(out.glob("train/s/*.jsonl.zst")))
     assert execute([word.replace("OUT", str(out)).replace("00003", f"{shards:05d}") for word in words]) != 0
     said = capsys.readouterr().err.strip()
-    assert said.count("texts without tokens, which are needed here; refine the same sources") == 1, said
+    assert said.count("texts without tokens, which are needed here; run `refinery tokenize PREFIX") == 1, said
     assert "\n" not in said.partition("refinery: ")[2]
     assert not Path("x").exists()
+
+
+def test_what_needs_the_writer_says_so_before_anything_is_written(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["remove", str(out), "--source", "s", "--output", "x"]) == 2
+    assert (
+        "its writer is 'jsonl', which is not known here; name the recipe's file with --recipe"
+        in capsys.readouterr().err
+    )
+    assert execute(["export", str(out), "--format", "jsonl", "--output", "x"]) == 2
+    assert "its shards are texts already (.jsonl.zst)" in capsys.readouterr().err
+    assert not Path("x").exists()
+
+
+def test_taken_out_audited_and_compared(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A corpus of lines that were cut, so texts are compared word by word."""
+    known = ["--recipe", "texts.yaml"]
+    Path("urls.txt").write_text("https://e.example/1\n")
+    assert execute(["remove", str(out), "--urls", "urls.txt", "--output", "taken", "--workers", "0", *known]) == 0
+    assert "1 documents removed, 0 reinstated; 59 documents in taken" in capsys.readouterr().out
+    assert sorted(texts_of(Path("taken"))) == sorted(text for text in TEXTS if text != TEXTS[1])
+    assert verify("taken", workers=1, against=str(out)).failures == []
+    assert execute(["audit", "taken", "--sample", "1", *known]) == 0
+    said = capsys.readouterr().out
+    assert "59  agree: in the corpus" in said and "1  agree: taken out by takedown 1" in said and "0  differ" in said
+    assert execute(["compare", str(out), "taken"]) == 0
+    said = capsys.readouterr().out
+    assert "B is a later version of A: a takedown removed 1 documents and reinstated 0" in said
+    assert "tokens" not in said
 
 
 def test_the_loader_says_so(out: Path) -> None:

@@ -72,6 +72,11 @@ class ShardEntry:
         return (*self.written, *more)
 
     @property
+    def content(self) -> FileEntry:
+        """The file with its documents: their tokens, or their texts."""
+        return self.written[0]
+
+    @property
     def name(self) -> str:
         """The path of its files without endings."""
         path = self.written[0].path

@@ -112,7 +112,7 @@ class Manifest:
 
     @property
     def row_schema(self) -> pa.Schema:
-        """The columns of its documents, which are those of its provenance but for their texts."""
+        """The columns of its documents, which are those of its provenance without their texts."""
         return provenance_schema(self.columns, self.has_tokens, kept=self.kept)
 
     @property

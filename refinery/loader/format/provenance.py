@@ -81,14 +81,16 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], schema: pa.Schema)
         for field in schema
         if field.name == "source" or (field.name not in own and field.type == pa.string())
     ]
-    with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=repeated) as writer:
+    # A page is cut behind such a batch of values: of texts behind any, since readers take none of many large ones.
+    batch = {"write_batch_size": 1} if TEXT_COLUMN.name in names else {}
+    with pq.ParquetWriter(path, schema, **PARQUET, **batch, use_dictionary=repeated) as writer:
         for group in _groups(rows):
             tables = []
-            while batch := list(islice(group, BATCH_ROWS)):
-                for row in batch:
+            while some := list(islice(group, BATCH_ROWS)):
+                for row in some:
                     if row.keys() != names:
                         raise ValueError(f"provenance: fields {sorted(row)} given, exactly {sorted(names)} are allowed")
-                tables.append(pa.Table.from_pylist(batch, schema=schema))
+                tables.append(pa.Table.from_pylist(some, schema=schema))
             writer.write_table(pa.concat_tables(tables).combine_chunks(), row_group_size=ROW_GROUP)
 
 

@@ -2,7 +2,8 @@
 
 Jobs report shards and files as version 1 listed them in manifest.json: {"split", "domain", "index", "count",
 "documents", "tokens", "files": {"bin": FILE, "idx": FILE, "provenance": FILE}, "packed": [FILE]}, FILE being {"path",
-"size", "crc32c", "sha256", "block_crc32c", "rows", "documents", "tokens"} with what a file has of them.
+"size", "crc32c", "sha256", "block_crc32c", "rows", "documents", "tokens"} with what a file has of them. A shard of
+texts has no "tokens"; it has "kinds", those of its "files" in order.
 """
 
 from collections.abc import Mapping
@@ -11,11 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from refinery.loader.format.entries import FileEntry, ShardEntry
+from refinery.loader.format.entries import FileEntry, ShardEntry, file_entry, parse_shard
+from refinery.loader.format.fields import Fields
 from refinery.loader.format.listed import list_files, shard_table
 from refinery.loader.format.manifest import LISTED, MANIFEST, Manifest, load_manifest, parse_manifest
 from refinery.loader.format.sealed import seal, unseal
 from refinery.loader.format.shard_list import HeldListings
+from refinery.loader.format.written import WrittenFiles
 from refinery.loader.storage.store import Store
 
 
@@ -60,7 +63,7 @@ def whole_payload(store: Store) -> dict[str, Any]:
     payload = unseal(data, store.url(MANIFEST))
     payload.pop("domains", None)
     return payload | {
-        "shards": [describe_shard(shard) for shard in manifest.shards],
+        "shards": [describe_shard(shard, manifest.written) for shard in manifest.shards],
         "files": [describe_file(file) for file in manifest.files],
     }
 
@@ -72,11 +75,25 @@ def describe_file(file: FileEntry, blocked: bool = False) -> dict[str, Any]:
     return {**found, "block_crc32c": file.block_crc32c} if file.block_crc32c or blocked else found
 
 
-def describe_shard(shard: ShardEntry) -> dict[str, Any]:
-    """A shard as the job that wrote it reports it."""
-    files = {"bin": describe_file(shard.bin, blocked=True), "idx": describe_file(shard.idx)}
-    if shard.provenance_file is not None:
-        files["provenance"] = describe_file(shard.provenance_file)
-    found = {name: getattr(shard, name) for name in ("split", "domain", "index", "count", "documents", "tokens")}
-    found["files"] = files
+PLACED = ("split", "domain", "index", "count", "documents")
+
+
+def describe_shard(shard: ShardEntry, written: WrittenFiles) -> dict[str, Any]:
+    """A shard as the job that wrote it reports it. written: of its corpus."""
+    files = zip(written.kinds, shard.files, strict=True)
+    found = {name: getattr(shard, name) for name in PLACED}
+    found["files"] = {kind: describe_file(file, blocked=kind == "bin") for kind, file in files}
+    found |= {"tokens": shard.tokens} if written.has_tokens else {"kinds": written.kinds}
     return found | {"packed": [describe_file(file, blocked=True) for file in shard.packed]} if shard.packed else found
+
+
+def reported_shard(shard: Mapping[str, Any], written: WrittenFiles) -> ShardEntry:
+    """The inverse of `describe_shard`. Raises FormatError for a field that is missing or wrong."""
+    fields = Fields(dict(shard), "shard")
+    if written.has_tokens:
+        return parse_shard(fields, "")
+    files = fields.inner("files")
+    found = [file_entry(files.inner(kind)) for kind in written.kinds]
+    split, domain = (fields.text(name) for name in PLACED[:2])
+    index, count, documents = (fields.count(name) for name in PLACED[2:])
+    return ShardEntry(split, domain, index, count, documents, None, tuple(found[: len(written.own)]), found[-1])

@@ -87,8 +87,8 @@ class Run(Protocol):
         """int64 [shards]: `documents` or `tokens` of each. Raises NoTokens where these are texts."""
 
     def files(self, kind: str) -> tuple[list[str], I64]:
-        """Paths and sizes of the shards' files of a kind that each has: `bin`, `idx` or, with one, `provenance`. Raises
-        NoTokens as `counts`."""
+        """Paths and sizes of the shards' files of a kind that each has: `bin`, `idx` or, with one, `provenance`;
+        CONTENT is the kind with the documents. Raises NoTokens as `counts`."""
 
     def numbers(self) -> list[tuple[int, int]]:
         """Of each shard its number in its domain, and of how many."""
@@ -120,7 +120,7 @@ class HeldRun:
         return np.array([getattr(entry, name) for entry in self._entries], np.int64)
 
     def files(self, kind: str) -> tuple[list[str], I64]:
-        found: list[FileEntry] = [getattr(entry, kind) for entry in self._entries]
+        found: list[FileEntry] = [getattr(entry, kind or "content") for entry in self._entries]
         return [file.path for file in found], np.array([file.size for file in found], np.int64)
 
     def numbers(self) -> list[tuple[int, int]]:
@@ -190,13 +190,12 @@ class ListedRun:
         documents, tokens = (rows[name].to_pylist() for name in ("documents", "tokens"))
         found, has_provenance = [], self._written.has_provenance
         own = len(self._written.kinds)
-        mine_alone = own if self._written.has_text_column else own - has_provenance  # that hold documents
         for begin, end in zip(bounds[first:stop].tolist(), bounds[first + 1 : stop + 1].tolist(), strict=True):
             at, mine = begin - base, files[begin - base : end - base]
             found.append(
                 ShardEntry(
                     self.split, self.domain, indices[at], self.count, documents[at], tokens[at],
-                    tuple(mine[:mine_alone]), mine[own - 1] if has_provenance else None, tuple(mine[own:]),
+                    tuple(mine[: self._written.holding]), mine[own - 1] if has_provenance else None, tuple(mine[own:]),
                 )
             )  # fmt: skip
         return found
@@ -282,7 +281,7 @@ class Shards(Sequence[ShardEntry]):
         return self._column(lambda run: run.counts(name), domains)
 
     def files(self, kind: str, domains: Collection[str] | None = None) -> Iterator[tuple[str, int]]:
-        """Path and size of each `bin` or `idx`, only those of some domains."""
+        """Path and size of each file of that kind, only those of some domains."""
         self.load(domains)
         for run in self.runs:
             if domains is None or run.domain in domains:

@@ -18,6 +18,7 @@ from refinery.loader.format.provenance import PARQUET, ROW_GROUP
 
 FOLDER = "takedowns"
 STAGE = "takedown"  # the last stage of the funnel of a corpus from which something was taken
+STAGE_OF_TEXTS = "takedown-of-texts"  # the same of the texts that a corpus of tokens was made of: before the encoder
 PROOF_KIND = "refinery-takedown"
 # Why a document went: it was asked for; it has the text of one that was, or stood for one; it was a duplicate whose
 # survivor went, and did not take its place; it is a duplicate of a better document that came back, and is in removals/.
@@ -35,6 +36,7 @@ MEANINGS = {
 }
 KEPT = "kept"  # `was` of a document of the shards; of others the reason for which deduplication had removed it
 NOWHERE = -1  # split "", index, row and token_offset of a document that was in no shard
+NO_TOKENS = {"token_offset": 0, "token_count": 0}  # of a document of a corpus of texts
 
 # A document that went, placed as in the version before, and a duplicate that came back, placed as in the new version.
 REMOVED_SCHEMA, ADDED_SCHEMA = schema_of(TAKEN_OUT), schema_of(CAME_BACK)

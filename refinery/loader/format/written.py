@@ -2,7 +2,8 @@
 
 A corpus of tokens has Megatron's indexed data sets, which this package reads; it states `dtype`, `dtype_code` and
 `tokenizer`, and counts tokens. A corpus of texts states `shard_files`, kind and ending of each, and has
-none of these; where the only kind is `provenance`, the texts are a column of it. docs/format.md is the specification.
+none of these; where the only kind is `provenance`, the texts are a column of it. It states no kind at all where the
+texts are in files of their own, beside the corpus. docs/format.md is the specification.
 """
 
 import re
@@ -24,6 +25,7 @@ RESERVED = ("bin", "idx", "provenance", "packed")  # kinds that no writer of tex
 WITH_TEXT = ("provenance", ".parquet")  # of a writer whose one file holds the texts as a column of the provenance
 KIND = re.compile(r"[a-z][a-z0-9_]{0,31}")
 ENDING = re.compile(r"(\.[a-z0-9_+-]+)+")
+CONTENT = ""  # where a kind is asked for: the one with the documents
 MOST_KINDS = 8
 MAX_ID = 2**31 - 1  # of a token: int32 is the largest dtype
 
@@ -72,15 +74,27 @@ class WrittenFiles:
     @property
     def has_text_column(self) -> bool:
         """Whether the texts are a column of the provenance, which is the only file of a shard then."""
-        return self.kinds == (WITH_TEXT[0],)
+        return self.endings == (WITH_TEXT,)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether its shards hold the documents' texts, in whatever file."""
+        return not self.has_tokens and self.endings != (PROVENANCE,)
 
     @property
     def own(self) -> tuple[tuple[str, str], ...]:
-        """Those that the writer writes, of a corpus that was not adopted."""
-        return self.endings if self.has_text_column else self.endings[:-1]
+        """Those that the writer writes."""
+        return self.endings if self.has_text_column or not self.has_provenance else self.endings[:-1]
+
+    @property
+    def holding(self) -> int:
+        """How many files of a shard, the first ones, count as those that hold its documents: at least one."""
+        return max(1, len(self.kinds) - self.has_provenance)
 
     def place(self, kind: str, what: str) -> int:
         """Which of a shard's files is of that kind. Raises NoTokens, naming `what`, for one of tokens among texts."""
+        if kind == CONTENT:
+            return 0
         if kind not in self.kinds and not self.has_tokens:
             raise NoTokens(what)
         return self.kinds.index(kind)
@@ -112,7 +126,7 @@ def _stated(top: Fields) -> tuple[tuple[str, str], ...]:
 
 def files_fault(endings: Sequence[tuple[str, str]]) -> str:
     """Why shards of text may not have files of these kinds and endings, "" if they may."""
-    if tuple(endings) == (WITH_TEXT,):
+    if tuple(endings) in ((), (WITH_TEXT,)):
         return ""
     kinds = [kind for kind, _ in endings]
     if not 1 <= len(kinds) <= MOST_KINDS or len({*kinds}) < len(kinds):

@@ -29,7 +29,7 @@ from refinery.transforms.core.wording import meant_address
 if TYPE_CHECKING:
     from refinery.pipelines.shell.installed import Installed
 
-OWN = Registry("refinery.pipelines.cli", besides=frozenset({"command_line"}))
+OWN = Registry("refinery.pipelines.cli", besides=frozenset({"command_line", "step_arguments"}))
 
 PLACES = ("prefix", "output", "work", "reuse", "recipe", "scratch", "against")  # arguments that are locations
 IMPORTED = 200_000  # objects, more than any command imports

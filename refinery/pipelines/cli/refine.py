@@ -60,10 +60,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Run a recipe. Worker processes start first, with what is imported by then."""
-    if args.runner == "local":
-        from refinery.pipelines.runners.forked_pool import prepare_to_fork
+    from refinery.pipelines.runners.forked_pool import prepare_to_fork
 
-        prepare_to_fork()
+    prepare_to_fork(args.runner)
     from refinery.pipelines.progress.track.tracking import tracking
     from refinery.pipelines.runners.runner import Runner
     from refinery.pipelines.runners.scratch import scratch_of

@@ -80,6 +80,9 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
         raise ValueError("remove: --output names the prefix of the new version; --dry-run needs none")
     if args.dry_run and args.output:
         raise ValueError("remove: --output given with --dry-run, which writes nothing; leave one of them out")
+    from refinery.pipelines.runners.forked_pool import prepare_to_fork
+
+    prepare_to_fork("local" if args.dry_run else args.runner)
     from refinery.pipelines.corpus.remove.request import LISTS, Request, many, read_list
     from refinery.pipelines.corpus.remove.takedown import TakedownRun
     from refinery.pipelines.corpus.remove.text import done_lines, foreseen_lines, write_found

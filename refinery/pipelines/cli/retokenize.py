@@ -30,6 +30,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Run only phase 3, with another tokenizer."""
+    from refinery.pipelines.runners.forked_pool import prepare_to_fork
+
+    prepare_to_fork(args.runner)
     from refinery.pipelines.runners.runner import Runner
 
     runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say, scratch=args.scratch)

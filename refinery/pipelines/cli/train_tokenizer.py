@@ -52,10 +52,13 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Train on a sample of the documents that the recipe's phase 1 keeps. Everything that can be wrong with the flags
     is said before anything is sampled."""
-    from refinery.pipelines.runners.runner import Runner
-
     if args.sample_bytes < 1:
         raise ValueError(f"--sample-bytes: {args.sample_bytes} given, 1 or more is allowed")
+    from refinery.pipelines.runners.forked_pool import prepare_to_fork
+
+    prepare_to_fork(args.runner)
+    from refinery.pipelines.runners.runner import Runner
+
     with Runner(
         args.runner, args.workers, tuple(flags), args.quiet, args.traceback, scratch=args.scratch
     ).open() as runner:

@@ -74,6 +74,18 @@ def dedup_step(pipeline: beam.Pipeline, lists: PartLists) -> Step:
     return Step("rows", lists.documents * (row_passes(pipeline) + 1))
 
 
+def tokenize_work(stages: Sequence[str], documents: int, size: int, counts: Mapping[str, int]) -> Work:
+    """Phase 3 over text shards: their documents, then shards of tokens. size: bytes of the text shards."""
+    return Work(
+        phase=PHASES[2],
+        phases=PHASES[2:],
+        steps=[Step("rows", documents, 1 - WRITING), Step("shards", sum(counts.values()), WRITING)],
+        bytes=size,
+        documents="texts read",
+        stages=tuple(stages),
+    )
+
+
 def shards_work(recipe: Recipe, parts: Sequence[Mapping[str, Any]], counts: Mapping[str, int]) -> Work:
     """Phase 3: rows of the parts of documents/, then shards. counts: of shards."""
     return Work(

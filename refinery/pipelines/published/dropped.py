@@ -119,6 +119,32 @@ def build_dropped(reports: Mapping[str, Mapping[str, Any]]) -> DroppedFile:
     return _built(total, phases, 0)
 
 
+def joined_dropped(first: DroppedFile, second: DroppedFile) -> DroppedFile:
+    """What two jobs dropped, at different stages. Fewer examples of each reason where the file would be too large."""
+
+    def both(kind: str, *key: str) -> tuple[Any, ...]:
+        return tuple(
+            sorted((*getattr(first, kind), *getattr(second, kind)), key=lambda each: [getattr(each, n) for n in key])
+        )
+
+    joined = DroppedFile(
+        phases=tuple(phase for phase in PHASES if phase in (*first.phases, *second.phases)),
+        reasons=both("reasons", "stage", "reason"),
+        categories=both("categories", "stage", "name"),
+        scores=both("scores", "stage", "name"),
+    )
+    for most in (EXAMPLES, EXAMPLES // 4, 1):
+        found = _with_examples(joined, most)
+        if len(dump_dropped(found)) <= MAX_BYTES:
+            return found
+    return _with_examples(joined, 0)
+
+
+def _with_examples(found: DroppedFile, most: int) -> DroppedFile:
+    cut = tuple(reason.model_copy(update={"documents": reason.documents[:most]}) for reason in found.reasons)
+    return found.model_copy(update={"reasons": cut})
+
+
 def _built(total: Dropped, phases: tuple[Phase, ...], examples: int) -> DroppedFile:
     return DroppedFile(
         phases=phases,

@@ -15,8 +15,9 @@ Place = tuple[int, str, int]  # number of the source in the recipe, path of the 
 class Plan:
     """What determines the position of a document, from the recipe. domains: source -> domain. one_address: whether no
     two have one address; `read_plan` leaves that to whoever asks, since stages are not known here. by_input: whether
-    documents are in the order of the inputs. No id says in which shard its document is then.
-    keeps_fields: whether a source keeps the fields of its records.
+    documents are in the order of the inputs. No id says in which shard its document is then. labelled: whether copies
+    are among the documents, with labels. keeps_fields: whether a source keeps the fields
+    of its records.
     """
 
     seed: int
@@ -24,6 +25,7 @@ class Plan:
     domains: Mapping[str, str]
     one_address: bool = False
     by_input: bool = False
+    labelled: bool = False
     keeps_fields: bool = False
 
     def split(self, id_: bytes) -> str:
@@ -48,7 +50,19 @@ def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
         keeps = any(source.get("fields") for source in recipe["sources"])
     except (KeyError, TypeError, AttributeError):
         return None
-    by_input = recipe["shards"].get("order", "shuffled") != "shuffled"
+    as_input = recipe.get("layout", "shards") != "shards"  # a shard for each file, and no other split
+    by_input = as_input or recipe["shards"].get("order", "shuffled") != "shuffled"
     texts = all(isinstance(text, str) for pair in domains.items() for text in pair)
     good = type(seed) is int and type(validation) in (int, float) and math.isfinite(validation)
-    return Plan(seed, float(validation), domains, by_input=by_input, keeps_fields=keeps) if texts and good else None
+    return (
+        Plan(
+            seed,
+            0.0 if as_input else float(validation),
+            domains,
+            by_input=by_input,
+            keeps_fields=keeps,
+            labelled=bool(recipe.get("annotate")),
+        )
+        if texts and good
+        else None
+    )

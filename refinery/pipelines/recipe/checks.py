@@ -37,8 +37,15 @@ def check_files(recipe: Recipe) -> TokenizerInfo | None:
         check_stage(stage, params)
     check_signature(recipe)
     check_compared(recipe)
-    if not writer.counts_tokens:
-        return None
+    return check_tokens(recipe) if writer.counts_tokens else None
+
+
+def check_tokens(recipe: Recipe) -> TokenizerInfo:
+    """Load what its encoding stages need; returns what the run must know of its tokenizer. Raises RecipeError as
+    `check_files`."""
+    for stage, params in recipe.active(PHASES[-1]):
+        if stage in recipe.LANE.encoding:
+            check_stage(stage, params)
     tokenizer = check_tokenizer(recipe.tokenizer)
     packed_rows(recipe, tokenizer)
     return tokenizer

@@ -3,20 +3,23 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
 
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.transforms.core.document import Document
 from refinery.transforms.core.input_sums.file_read import KIND as READS
 from refinery.transforms.core.input_sums.file_read import MergeReads
-from refinery.transforms.core.job.report import Check, no_check
+from refinery.transforms.core.job.report import Check, Mergers, no_check
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.job.write_report import WriteReport
+from refinery.transforms.core.lane import AnyStage
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
 from refinery.transforms.dedup.stages import NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE, URL_DUPLICATES
+from refinery.transforms.extract.extract import EXTRACT
 from refinery.transforms.read.read_sources import ReadSources
 from refinery.transforms.statistics.dropped import KIND as DROPPED
 from refinery.transforms.statistics.dropped import DropRecorder, MergeDropped
@@ -32,13 +35,16 @@ from refinery.transforms.write.lookup.write_lookup import WriteLookup
 from refinery.transforms.write.records import KIND as RECORDS
 from refinery.transforms.write.records import PublishedFiles, WriteRecords
 from refinery.transforms.write.removals import WriteRemovals
+from refinery.transforms.write.rows.labels import labelling
+from refinery.transforms.write.rows.write_files import KIND as OUTPUTS
+from refinery.transforms.write.rows.write_files import FilesJob, MergeOutputs, write_rows_back
 from refinery.transforms.write.shard_reports import KIND as SHARDS
 from refinery.transforms.write.shard_reports import MergeShards
 from refinery.transforms.write.shards import ShardsJob
 from refinery.transforms.write.write_documents import WriteDocuments
 from refinery.transforms.write.write_shards import write_corpus
 
-MERGERS = {STATISTICS: MergeStatistics, DROPPED: MergeDropped}  # of what the jobs measure
+MERGERS: Mergers = {STATISTICS: MergeStatistics, DROPPED: MergeDropped}  # of what the jobs measure
 
 
 NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
@@ -50,15 +56,19 @@ def apply_stages(
     phase: str,
     measure: bool = False,
     digests: Mapping[str, str] = NO_DIGESTS,
+    last: Collection[AnyStage] = (),
 ) -> beam.PCollection:
     """`docs` through the stages of a phase that the recipe has on, in the lane's order. measure: at its points, too.
-    digests: path -> sha256 of the recipe's files, which workers hold them to."""
-    active = list(recipe.active(phase))
+    digests: path -> sha256 of the recipe's files, which workers hold them to. last: those alone, where others ran
+    before; the points before them were measured then."""
+    active = [found for found in recipe.active(phase) if not last or found[0] in last]
     points = list(points_of(phase, [stage for stage, _ in active])) if measure else []
-    measure_here(docs, recipe, points, "")
+    measure_here(docs, recipe, () if last else points, "")
     for stage, params in active:
         if stage.judge is not None:
             recorder = DropRecorder(stage, params, categories_of(recipe)) if measure else None
+            if recipe.annotate and stage.output is Document and stage is not EXTRACT:
+                stage = labelling(stage)
             docs = docs | stage(params, recipe.rejects, digests, recorder)
             measure_here(docs, recipe, points, stage.name)
     return docs
@@ -130,7 +140,8 @@ def dedup(
     """Phase 2: signatures/ parts (of `list_parts`) -> verdicts/ parts under `work`; reads text only where a
     section asks for it. salt: of `Deduplicate`."""
     urls = recipe.params_of(URL_DUPLICATES)
-    params = DedupParams(recipe.exact_dup, recipe.near_dup, recipe.near_dup_in_source, urls, recipe.cutting())
+    near = recipe.near_dup, recipe.near_dup_in_source
+    params = DedupParams(recipe.exact_dup, *near, urls, recipe.cutting(), labels=bool(recipe.annotate))
     sources = tuple(source.name for source in recipe.sources)
     method = None if recipe.run.components == "auto" else recipe.run.components
     decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method, salt)
@@ -150,7 +161,7 @@ def shards(
     pipeline: beam.Pipeline,
     recipe: Recipe,
     pairs: TaskList,
-    job: ShardsJob,
+    job: ShardsJob | FilesJob,
     removals: int,
     work: str,
     report: str,
@@ -160,11 +171,17 @@ def shards(
 ) -> None:
     """Phase 3: documents and verdicts (of `write_pairs`) -> the lane's files under the job's prefix. digests: as of
     `apply_stages`."""
-    docs = pipeline | ReadKeptDocuments(pairs, recipe.cuts())  # Document
+    docs = pipeline | ReadKeptDocuments(pairs, recipe.cuts(), bool(recipe.annotate))  # Document
     encoded = apply_stages(docs, recipe, "shards", True, digests)  # EncodedDocument
-    write_corpus(encoded, job)
-    pipeline | WriteRemovals(pairs, removals, job.prefix, removing_stages(recipe))  # of `removals` files
-    pipeline | WriteReport(work, report, facts, {**MERGERS, SHARDS: MergeShards}, check)
+    mergers: Mergers = {**MERGERS, SHARDS: MergeShards}
+    if isinstance(job, FilesJob):
+        write_rows_back(encoded, job)
+        mergers = {**mergers, OUTPUTS: MergeOutputs}
+    else:
+        write_corpus(encoded, job)
+    if not recipe.annotate:
+        pipeline | WriteRemovals(pairs, removals, job.prefix, removing_stages(recipe))  # of `removals` files
+    pipeline | WriteReport(work, report, facts, mergers, check)
 
 
 def records(

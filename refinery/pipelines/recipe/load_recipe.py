@@ -34,6 +34,8 @@ from refinery.transforms.read.reader import Reader
 from refinery.transforms.read.registry import is_own, readers
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import ENCODE
+from refinery.transforms.write.rows.rows_stage import ROWS
+from refinery.transforms.write.rows.writer import AS_INPUT, LAYOUT
 from refinery.transforms.write.targets import TARGET
 from refinery.transforms.write.text_stage import TEXT
 from refinery.transforms.write.text_writers import TEXT_WRITERS
@@ -92,7 +94,7 @@ def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
         lane, own = choose_lane(name if isinstance(name, str) else given(name), folder)
     except ValueError as error:
         raise RecipeError(str(error)) from None
-    lane = with_writer(lane, data)
+    lane, data = with_writer(lane, data)
     lane, data, code = _place_stages(lane, data, folder)
     lane, data, readers_code = _place_readers(lane, data, folder)
     code = merge_code((own, code, readers_code))
@@ -143,19 +145,27 @@ def with_target(lane: Lane) -> Lane:
     return replace(lane, shards=(*lane.shards, TARGET))
 
 
-def with_writer(lane: Lane, data: Mapping[str, Any]) -> Lane:
-    """The lane with the writer that a recipe names, where that is one of texts: it hands these to it in place of
-    encoding. Raises RecipeError for one that is not known, and for a tokenizer beside it."""
-    name = data.get("writer", "")
-    writer = TEXT_WRITERS.get(name) if isinstance(name, str) else None
-    if writer is None or writer == lane.writer:
-        return lane
-    if data.get("tokenizer") not in (None, False):
+def with_writer(lane: Lane, data: dict[str, Any]) -> tuple[Lane, dict[str, Any]]:
+    """The lane with the writer that a recipe names, where that is one of texts, or with that of its layout: it hands
+    these to it in place of its stages that need a tokenizer. And the recipe without their sections, where these are
+    off. Raises RecipeError for what a recipe says of tokens beside it."""
+    name, is_as_input = data.get("writer", ""), data.get("layout") == LAYOUT
+    writer = AS_INPUT if is_as_input else TEXT_WRITERS.get(name) if isinstance(name, str) else None
+    if writer is None or writer == lane.writer or not lane.writer.counts_tokens:
+        return lane, data
+    told = f"layout: {LAYOUT}" if is_as_input else f"writer: {name}"
+    own = lane.encoding
+    keys = [stage.key for stage in own if stage.key and stage is not ENCODE]
+    said = [key for key in ("tokenizer", "packed", *keys) if data.get(key) not in (None, False)]
+    for key in [*said, *(["sources: target"] if has_target(data.get("sources")) else [])]:
+        how = "" if ":" in key else f" (`--set {key}=null`)"
         raise RecipeError(
-            f"tokenizer: given beside `writer: {name}`, which writes texts: leave it out (`--set tokenizer=null`); "
-            "`refinery tokenize` takes it later"
+            f"{key}: given beside `{told}`, which writes texts. Leave it out{how}; `refinery tokenize` takes it later"
         )
-    return replace(lane, shards=tuple(TEXT if stage is ENCODE else stage for stage in lane.shards), writer=writer)
+    last = ROWS if is_as_input else TEXT
+    shards = (*(stage for stage in lane.shards if stage not in own), last)
+    left = {key: value for key, value in data.items() if key not in keys}
+    return replace(lane, shards=shards, writer=writer), left
 
 
 def all_lanes() -> list[Lane]:

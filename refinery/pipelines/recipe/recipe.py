@@ -38,6 +38,8 @@ from refinery.transforms.read.registry import find_reader, is_own
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.packing.write_packed import PackedParams
+from refinery.transforms.write.rows.labels import label_names
+from refinery.transforms.write.rows.writer import AS_INPUT, LAYOUT
 from refinery.transforms.write.shuffle import ShardParams
 from refinery.transforms.write.targets import TARGET
 from refinery.transforms.write.text_writers import check_writer
@@ -105,7 +107,7 @@ class UsedStage(Params):
 class Recipe(Params):
     """One corpus. An optional section set to null (or off) leaves its stage out."""
 
-    LATER: ClassVar[tuple[str, ...]] = ("columns", "writer")
+    LATER: ClassVar[tuple[str, ...]] = ("annotate", "columns", "layout", "writer")
     LANE: ClassVar[Lane]
     CODE: ClassVar[UserCode] = NO_CODE
 
@@ -118,6 +120,12 @@ class Recipe(Params):
     writer: str = ""
     """what the shards hold: empty for the lane's own, which are tokens; `text` for texts as Parquet, `text-jsonl` and
     `text-jsonl-gzip` for texts as JSON Lines, compressed by Zstandard or gzip. Texts need no `tokenizer`"""
+    layout: Literal["shards", "as-input"] = "shards"
+    """`as-input` writes no shards: each file of the inputs becomes a file of the same name and form with the rows that
+    stay, in their order; the accounts are in PREFIX`.refinery`"""
+    annotate: tuple[str, ...] = ()
+    """with `as-input`, drop nothing and label every row: names of the fields that rows get, which are `keep`, `reason`,
+    `duplicate`, `duplicate_of`, `copies`, and what stages note, such as `language`"""
     stages: tuple[UsedStage, ...] = ()
     """stages of your own; further keys of an element are the parameters of its stage"""
     tokenizer: TokenizerParams
@@ -189,6 +197,14 @@ class Recipe(Params):
         for name, off in absent_sections(lane).items():
             if getattr(self, name) != off:
                 raise ValueError(f"{name}: on given, the lane {lane.name} has no such stage, off is allowed")
+        if (self.layout == LAYOUT) != (lane.writer == AS_INPUT):
+            raise ValueError(f"layout: {self.layout} given, the lane {lane.name} cannot write that")
+        if self.annotate and self.layout != LAYOUT:
+            raise ValueError(f"annotate: given beside layout: {self.layout}, only with {LAYOUT} is it allowed")
+        known = label_names(self.notes())
+        for name in self.annotate:
+            if name not in known:
+                raise ValueError(f"annotate: {name[:60]!r} given, {nearest(name, known)}")
         check_writer(lane.writer, self.writer, self.shards)
         own = self._check_notes()
         compared = [stage for stage in lane.stages if isinstance(stage, ComparingStage)]

@@ -13,6 +13,7 @@ from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.pipelines.recipe.user_stages import load_declaration, offered
 from refinery.transforms.core.stage import Writer
+from refinery.transforms.write.rows.writer import AS_INPUT
 from refinery.transforms.write.text_writers import TEXT_WRITERS
 
 GROUP = "refinery.writers"  # of entry points
@@ -23,7 +24,8 @@ _named: dict[str, Writer] = {}  # of recipes that were named in this process
 @cache
 def own_writers() -> dict[str, Writer]:
     """Those of our lanes, and those of texts that a recipe may name, by name."""
-    return TEXT_WRITERS | {writer.name: writer for writer in (find_lane(name).writer for name in lane_names())}
+    lanes = (find_lane(name).writer for name in lane_names())
+    return {writer.name: writer for writer in (*TEXT_WRITERS.values(), AS_INPUT, *lanes)}
 
 
 def know_writer(writer: Writer) -> None:

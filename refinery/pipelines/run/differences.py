@@ -5,6 +5,7 @@ from typing import Any
 
 from refinery.transforms.core.safe_text import safe
 
+TOKENIZED_FROM = "tokenized_from"  # key of `_run.json` and manifest.json: the texts that `refinery tokenize` read
 SHOWN = 5  # differences of two runs
 VALUE = 60  # characters of a setting
 FILES = 3  # names of files that are shown of each kind
@@ -19,6 +20,7 @@ def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
             *input_differences(theirs.get("inputs"), ours["inputs"]),
             *_stage_differences(theirs.get("stages"), ours["stages"]),
             *_environment_differences(theirs, ours),
+            *_text_differences(theirs, ours),
         ]
     )
 
@@ -136,6 +138,22 @@ def _environment_differences(theirs: Mapping[str, Any], ours: Mapping[str, Any])
     for what, here in _mapping(ours.get("environment")).items():
         if before.get(what) != here:
             yield f"{what} is {before.get(what)!r} there, {here!r} here"
+
+
+def _text_differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences about the texts that `refinery tokenize` read there and here."""
+    there, here = (_mapping(run.get(TOKENIZED_FROM)) for run in (theirs, ours))
+    if there != here:
+        yield f"it was made {_made_of(there)} there, {_made_of(here)} here"
+
+
+def _made_of(texts: Mapping[str, Any]) -> str:
+    if not texts:
+        return "by `refinery refine` from its sources"
+    return (
+        f"by `refinery tokenize` of version {texts.get('version')} of the texts {texts.get('name')!s:.100} (manifest "
+        f"{texts.get('manifest_sha256')!s:.12})"
+    )
 
 
 def leaves(a: Any, b: Any, path: str) -> list[tuple[str, Any, Any]]:

@@ -156,14 +156,20 @@ class CountsDisagree(RuntimeError):
     """Counts do not reconcile: no report and no manifest is written."""
 
 
-def check_sums(report: Mapping[str, Any], before: Sequence[CounterEntry], stages: Sequence[str]) -> None:
+def check_sums(
+    report: Mapping[str, Any],
+    before: Sequence[CounterEntry],
+    stages: Sequence[str],
+    carried: Sequence[Mapping[str, Any]] = (),
+) -> None:
     """Raises CountsDisagree, naming every disagreement, where a job's report does not account for every document.
 
-    before: counters of the phases before. stages: of the lane, in the order of the funnel. A job of phase 3 must have
-    in its shards what its last stage kept, and in removals/ what deduplication dropped.
+    before: counters of the phases before. stages: of the lane, in the order of the funnel. carried: rows of the funnel
+    before them. A job of phase 3 must have in its shards what its last stage kept, and in removals/ what deduplication
+    dropped.
     """
     counters = [*before, *report["counters"]]
-    funnel = build_funnel(counters, stages, sorted({counter["source"] for counter in counters}))
+    funnel = [*carried, *build_funnel(counters, stages, sorted({counter["source"] for counter in counters}))]
     problems = check_funnel(funnel)
     if SHARDS in report:
         problems += check_shards(funnel, shard_totals(reported_shards(report))["documents"], stages[-1])

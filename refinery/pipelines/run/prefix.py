@@ -9,7 +9,7 @@ from typing import Any
 from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.store import StorageConflict, Store
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.run.differences import differences
+from refinery.pipelines.run.differences import TOKENIZED_FROM, differences
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import cleaning_fingerprint, describe_environment, describe_stages
 from refinery.pipelines.run.inputs_read.text_fields import KEY as TEXT_FIELDS
@@ -67,7 +67,7 @@ def owned(store: Store, identity: Mapping[str, Any], advice: str) -> bool:
             raise RefineError(f"{store.root} holds {name!r:.200} but no run of Refinery; choose a new or empty folder")
         return False
     theirs = unseal(store.read(RUN), store.url(RUN))
-    if theirs["fingerprint"] != identity["fingerprint"]:
+    if any(theirs.get(key) != identity.get(key) for key in ("fingerprint", TOKENIZED_FROM)):
         raise RefineError(
             f"{store.root} belongs to another run and stays as it is: {differences(theirs, identity)}. {advice}"
         )

@@ -1,9 +1,11 @@
 """The last step of a run: tokenizer, rejects, dead letters, and then, if all counts hold, the manifest."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 
 from refinery.loader.format.listed import first_of_shards, shard_totals
 from refinery.loader.format.manifest import (
@@ -16,16 +18,20 @@ from refinery.loader.format.manifest import (
 from refinery.loader.format.packed import describe_format
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.published.deduplicated import BEFORE, kept_by_source
+from refinery.pipelines.published.deduplicated import KEY as DEDUPLICATED
 from refinery.pipelines.published.dropped import DROPPED, build_dropped, dump_dropped
 from refinery.pipelines.published.statistics.build import build_statistics
 from refinery.pipelines.published.statistics.published import STATISTICS, dump_statistics
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import kept_columns, packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.reports.cards.text_card import with_text_card
 from refinery.pipelines.run.funnel import CountsDisagree, check_removals, check_shards
 from refinery.pipelines.run.inputs_read.published import INPUTS, KEY, dump_inputs
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import PUBLISHED_FOLDERS, RECORDS, Phase
+from refinery.pipelines.run.writing.output_files import OUTPUTS, dump_outputs
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.core.spill.sorted_tables import sort_rows
 from refinery.transforms.tokenize.encode import TokenizerInfo
@@ -43,9 +49,11 @@ from refinery.transforms.write.records import (
     write_record_tasks,
 )
 from refinery.transforms.write.records import KIND as PUBLISHED
+from refinery.transforms.write.rows.write_files import KIND as KIND_OF_OUTPUTS
 from refinery.transforms.write.shard_reports import reported_shards
 from refinery.transforms.write.shards import provenance_columns
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 FEW_PARTS = 200  # that the launcher reads itself, one after the other; a job reads more
 
 
@@ -58,9 +66,13 @@ def publish_corpus(
     funnel: list[dict[str, Any]],
     versions: Mapping[str, str],
     publish_records: Callable[[], list[dict[str, Any]]],
+    small_files: Callable[[pa.Table], Iterable[tuple[str, bytes]]],
+    further: Mapping[str, Any] = NOTHING,
 ) -> Manifest:
     """Write the manifest, last of all, and return it. tokenizer: None of a corpus of texts. publish_records: publishes
-    rejects and dead letters, and returns their files. Raises CountsDisagree, naming every disagreement."""
+    rejects and dead letters, and returns their files. small_files: of the table of shards, gives names and bytes of the
+    others, as `measured_files`. further: fields of the manifest beside or in place of those of a run. Raises
+    CountsDisagree, naming every disagreement."""
     shards, removals = reported_shards(phases[-1].report), phases[-1].report["removals"]
     totals = shard_totals(shards)
     problems = (
@@ -73,14 +85,9 @@ def publish_corpus(
     check_written(store, (*shards["path"].to_pylist(), *(file["path"] for file in removals)))
     own = [] if tokenizer is None else publish_tokenizer(store, recipe, tokenizer)
     files = [describe(store, RUN), *own, *removals, *publish_records()]
-    measured = build_statistics({phase.name: phase.report for phase in phases}, recipe, len(first_of_shards(shards)))
-    store.create(STATISTICS, dump_statistics(measured))
-    files.append(describe(store, STATISTICS))
-    store.create(DROPPED, dump_dropped(build_dropped({phase.name: phase.report for phase in phases})))
-    files.append(describe(store, DROPPED))
-    if KEY in phases[0].report:
-        store.create(INPUTS, dump_inputs(phases[0].report[KEY]))
-        files.append(describe(store, INPUTS))
+    for name, data in small_files(shards):
+        store.create(name, data)
+        files.append(describe(store, name))
     lane = recipe.LANE
     payload = {
         "kind": KIND,
@@ -104,9 +111,24 @@ def publish_corpus(
     }
     if layout := packed_rows(recipe, tokenizer):
         payload["packed"] = describe_format(layout)
-    made = make_manifest(payload)  # what readers will accept, before it counts
+    if tokenizer is None:
+        before = {stage.name for phase in BEFORE for stage in lane.phase(phase)}
+        payload[DEDUPLICATED] = kept_by_source(funnel, before)
+        payload = with_text_card(store, payload)
+    made = make_manifest({**payload, **further})  # what readers will accept, before it counts
     made.publish(store)
     return made.manifest
+
+
+def measured_files(phases: Sequence[Phase], recipe: Recipe, shards: pa.Table) -> Iterator[tuple[str, bytes]]:
+    """The small files of a run that its phases have measured, by name."""
+    reports = {phase.name: phase.report for phase in phases}
+    yield STATISTICS, dump_statistics(build_statistics(reports, recipe, len(first_of_shards(shards))))
+    yield DROPPED, dump_dropped(build_dropped(reports))
+    if KEY in phases[0].report:
+        yield INPUTS, dump_inputs(phases[0].report[KEY])
+    if KIND_OF_OUTPUTS in phases[-1].report:
+        yield OUTPUTS, dump_outputs(phases[-1].report)
 
 
 def check_written(store: Store, paths: Iterable[str]) -> None:

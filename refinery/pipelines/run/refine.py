@@ -5,7 +5,7 @@ by a report or removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
@@ -14,14 +14,14 @@ import apache_beam as beam
 
 from refinery import DISTRIBUTION
 from refinery.loader.errors import FormatError
-from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import MANIFEST, RUN, Manifest
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.progress.phase_work import dedup_step, dedup_work, shards_work
+from refinery.pipelines.published.deduplicated import by_domain, kept_by_source
 from refinery.pipelines.recipe import graphs
-from refinery.pipelines.recipe.checks import check_files, kept_columns, packed_rows
+from refinery.pipelines.recipe.checks import check_files
 from refinery.pipelines.recipe.idle import idle_settings
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.recipe.writers import know_writer
@@ -51,7 +51,7 @@ from refinery.pipelines.run.phases import (
     remove_work,
 )
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
-from refinery.pipelines.run.publish import publish_corpus, publish_records
+from refinery.pipelines.run.publish import measured_files, publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
 from refinery.pipelines.run.slices.cut import Cut, read_cut
 from refinery.pipelines.run.slices.failures import remove_failures
@@ -60,6 +60,8 @@ from refinery.pipelines.run.slices.sealed_inputs import sealed_inputs
 from refinery.pipelines.run.slices.sliced_job import Task, remove_exchanges
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.pipelines.run.wall_clock import ENDED, STARTED, note_time, read_times
+from refinery.pipelines.run.writing.last_job import last_job
+from refinery.pipelines.run.writing.output_files import check_outputs, new_fields
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.wording import many
@@ -67,11 +69,10 @@ from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources
-from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
-from refinery.transforms.write.shards import ShardsJob, provenance_columns
-from refinery.transforms.write.shuffle import shard_counts
+from refinery.transforms.write.rows.writer import LAYOUT
+from refinery.transforms.write.shards import ShardsJob
 from refinery.transforms.write.targets import expected_bytes
 
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
@@ -111,9 +112,9 @@ class Refinement:
         reconcile, and whatever a job raises.
         """
         self.prepare()
-        return self._complete()
+        return self.complete()
 
-    def _complete(self) -> Manifest:
+    def complete(self) -> Manifest:
         """What `run` does once all is prepared."""
         if self._claim():
             manifest = Corpus(self.store).manifest
@@ -189,15 +190,26 @@ class Refinement:
         return self._publish([clean, dedup, shards])
 
     def _check_sources(self, *phases: Phase) -> None:
+        if self.recipe.layout == LAYOUT:
+            return  # a file of which all rows go is a result like others
         off = [source.name for source in self.recipe.sources if not source.enabled]
         check_sources(self._funnel(phases), self.recipe.failures, off)
 
     def _plan(self, probe: bool) -> None:
         """What there is to read. probe: see that the first files of each source hold documents."""
-        planned = plan_sources(self.recipe.sources, notes=self.recipe.notes(), readers=self.recipe.LANE.readers)
+        planned = plan_sources(
+            self.recipe.sources,
+            notes=self.recipe.notes(),
+            readers=self.recipe.LANE.readers,
+            labels=new_fields(self.recipe),
+            may_lack_text=self.recipe.layout == LAYOUT,
+        )
         self.recipe, self.tasks, self.text_fields = settle_text_fields(self.recipe, planned, self.store, self.say)
         if probe:
-            refuse_empty(probe_sources(self.tasks, self.recipe.limits), self.recipe.failures, self.say)
+            empty = self.recipe.layout == LAYOUT  # rows without text stay
+            refuse_empty(probe_sources(self.tasks, self.recipe.limits, empty), self.recipe.failures, self.say)
+        if self.recipe.layout == LAYOUT:
+            check_outputs(self.recipe, self.tasks, self.prefix)
         self.inputs = describe_inputs(self.tasks)
         self.tasks = with_sums(self.tasks, self.inputs)
         for line in idle_settings(self.recipe, self.tasks):
@@ -293,46 +305,28 @@ class Refinement:
 
     def _undeduplicated(self, clean: Phase) -> dict[str, dict[str, int]]:
         """Documents and bytes per domain where deduplication is off: what the last stage of phase 1 kept."""
-        return self._by_domain(self._kept([clean]))
+        return by_domain(self._kept([clean]), self._domains())
 
     def _kept(self, phases: Sequence[Phase]) -> dict[str, dict[str, int]]:
         """Documents and bytes per source: what the last stage of these phases kept."""
-        return {row["source"]: row["kept"] for row in self._funnel(phases)}
+        return kept_by_source(self._funnel(phases), self.recipe.LANE.funnel)
 
-    def _by_domain(self, sources: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-        totals: dict[str, dict[str, int]] = {}
-        facts = self.recipe.source_facts()
-        for source, kept in sources.items():
-            domain = totals.setdefault(facts[source].domain, {"documents": 0, "bytes": 0})
-            for unit in domain:
-                domain[unit] += kept[unit]
-        return totals
+    def _domains(self) -> dict[str, str]:
+        return {name: facts.domain for name, facts in self.recipe.source_facts().items()}
 
     def _shards(self, clean: Phase, dedup: Phase) -> Mapping[str, Any]:
         pairs = pair_parts(clean, dedup)
         targets = self.recipe.targets()
         kept = dedup.report["kept"]
         if targets:
-            kept = self._by_domain(expected_bytes(self._kept([clean, dedup]), targets))
-        counts = shard_counts(kept, self.recipe.shards)
+            kept = by_domain(expected_bytes(self._kept([clean, dedup]), targets), self._domains())
         removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
-        job = ShardsJob(
-            params=self.recipe.shards,
-            counts=counts,
-            domains={name: facts.domain for name, facts in self.recipe.source_facts().items()},
-            dtype="" if self.tokenizer is None else dtype_for(self.tokenizer.vocab_size).name,
-            columns=provenance_columns(self.recipe.provenance()),
-            prefix=self.prefix,
-            targets=targets,
-            packed=packed_rows(self.recipe, self.tokenizer),
-            notes=measured_notes(self.recipe.notes()),
-            counted=self.recipe.counted(),
-            writer=self.recipe.LANE.writer,
-            borders=input_borders(self.recipe, self.inputs, counts, clean, pairs, self.jobs),
-            kept=kept_columns(self.recipe),
-        )
+        tasks = self.cut.tasks(self.work) if self.cut else self.tasks
+        job = last_job(self.recipe, self.tokenizer, kept, tasks, self.work, self.prefix, clean.report["counters"])
+        if isinstance(job, ShardsJob):
+            job = replace(job, borders=input_borders(self.recipe, self.inputs, job.counts, clean, pairs, self.jobs))
         name = "shards/report.json"
-        work = shards_work(self.recipe, clean.parts("documents"), counts)
+        work = shards_work(self.recipe, clean.parts("documents"), job.counts)
 
         def build(pipeline: beam.Pipeline) -> None:
             todo = write_pairs(self.work, pairs)
@@ -364,15 +358,20 @@ class Refinement:
             funnel,
             {"refinery": version(DISTRIBUTION), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
             partial(publish_records, self.recipe, phases, self.jobs),
+            **self._published_beside(phases),
         )
         note_time(self.work_store, ENDED)
         self._leave_report(merged["seconds"])
         self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals.get("tokens")):
             self.say(line)
-        for line in (*source_table(source_rows(funnel, tokens_by_source(manifest))), *loss_warnings(funnel)):
+        rows = source_rows(funnel, tokens_by_source(manifest))
+        for line in (*source_table(rows, manifest.has_tokens), *loss_warnings(funnel)):
             self.say(line)
         return manifest
+
+    def _published_beside(self, phases: Sequence[Phase]) -> dict[str, Any]:
+        return {"small_files": partial(measured_files, phases, self.recipe)}
 
     def _leave_report(self, seconds: Mapping[str, float] | None) -> None:
         leave_report(self.store, seconds, self.recipe.LANE.stages, self.say, read_times(self.work_store))

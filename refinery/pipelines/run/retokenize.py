@@ -12,9 +12,11 @@ from refinery.loader.format.manifest import RUN, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.differences import TOKENIZED_FROM
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.phases import Phase
 from refinery.pipelines.run.refine import Refinement
+from refinery.transforms.write.text_writers import TEXT_WRITERS
 
 
 def recorded_run(prefix: str) -> dict[str, Any]:
@@ -33,6 +35,13 @@ def recorded_run(prefix: str) -> dict[str, Any]:
 def with_tokenizer(run: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Recipe:
     """The recipe of that run with some parameters of its tokenizer replaced. Raises RecipeError."""
     recipe = dict(run["recipe"])
+    if recipe.get("writer") in TEXT_WRITERS:
+        raise ValueError(f"{run['name']:.100}: a corpus of texts: `refinery tokenize` makes one of tokens of it")
+    if texts := run.get(TOKENIZED_FROM):
+        raise ValueError(
+            f"{run['name']:.100}: `refinery tokenize` made it of the texts {texts['name']:.100}: run that on them "
+            "again, with this tokenizer and another --output"
+        )
     if recipe.get("tokenizer") is None:
         raise NoTokens(run["name"])
     return parse_recipe({**recipe, "tokenizer": {**recipe["tokenizer"], **tokenizer}})

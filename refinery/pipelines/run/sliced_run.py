@@ -61,7 +61,7 @@ class SlicedRun(Refinement):
         for step in self.cut.steps if self.cut else ():
             if missing := self._missing(step, self.jobs.slices):
                 raise SliceError(f"{step.name}: {not_done(missing, step.tasks)}")
-        return self._complete()
+        return self.complete()
 
     def _is_published(self) -> bool:
         """Whether this run's corpus is complete, also where its work files were removed since (`--discard-work`).

@@ -51,15 +51,17 @@ def source_rows(funnel: Sequence[Mapping[str, Any]], tokens: Mapping[str, int]) 
         }
 
 
-def source_table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The entries of `source_rows` as text, up to 40 of them, and how many more there are."""
-    lines = [f"{'source':<28}{'read':>12}{'kept':>12}{'of read':>9}{'tokens':>16}  most lost to"]
+def source_table(rows: Iterable[Mapping[str, Any]], has_tokens: bool = True) -> list[str]:
+    """The entries of `source_rows` as text, up to 40 of them, and how many more there are. has_tokens: whether the
+    corpus is, or will be, one of tokens."""
+    head = f"{'tokens':>16}" if has_tokens else ""
+    lines = [f"{'source':<28}{'read':>12}{'kept':>12}{'of read':>9}{head}  most lost to"]
     entries = list(rows)
     for row in entries[:LINES]:
         share = f"{row['kept'] / row['read']:.1%}" if row["read"] else ""
-        tokens = "" if row["tokens"] is None else f"{row['tokens']:,}"
+        tokens = f"{'' if row['tokens'] is None else format(row['tokens'], ','):>16}" if has_tokens else ""
         lost = ", ".join(f"{loss['stage']} {loss['reason']} {loss['documents']:,}" for loss in row["losses"][:LOSSES])
-        line = f"{row['source']:<28}{row['read']:>12,}{row['kept']:>12,}{share:>9}{tokens:>16}  {lost}"
+        line = f"{row['source']:<28}{row['read']:>12,}{row['kept']:>12,}{share:>9}{tokens}  {lost}"
         lines.append(line.rstrip())
     if len(entries) > LINES:
         lines.append(f"and {len(entries) - LINES:,} more sources; `refinery inspect PREFIX --json` lists all of them")

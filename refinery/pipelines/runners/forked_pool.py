@@ -33,11 +33,12 @@ GIVE_BACK = {name: str(value) for name, (value, _) in MALLOC.items()} | ARROW_PO
 _may_fork = False
 
 
-def prepare_to_fork() -> None:
+def prepare_to_fork(runner: str = "local") -> None:
     """For a command that is about to import what its workers need, and then to start them on this machine: what it
-    imports from now on is theirs, too, and Beam as far as such a run needs it. Elsewhere this does nothing."""
+    imports from now on is theirs, too, and Beam as far as such a run needs it. Elsewhere this does nothing. runner: as
+    the command was given it."""
     global _may_fork
-    if is_ours_alone() and "pyarrow" not in sys.modules:
+    if runner == "local" and is_ours_alone() and "pyarrow" not in sys.modules:
         for name, value in ARROW_POOL.items():
             os.environ.setdefault(name, value)
         import_beam()

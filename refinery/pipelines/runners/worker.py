@@ -36,6 +36,8 @@ from refinery.pipelines.runners.quick_pickles import read_quick_pickles
 from refinery.pipelines.runners.timed_flush import NO_TIMED_FLUSH
 from refinery.transforms.core import live
 from refinery.transforms.core.live import LIVE, live_totals
+from refinery.transforms.redaction.secret_types.find import find as find_secrets
+from refinery.transforms.statistics.artefacts import find_artefacts
 
 REPORT_SECONDS = 0.1
 STATE_CACHE_BYTES = 100 << 20
@@ -51,6 +53,7 @@ def serve(control: str, worker_id: str, capabilities: list[str], ended: threadin
         data_buffer_time_limit_ms=NO_TIMED_FLUSH,
         runner_capabilities=frozenset(capabilities),
     ).run()
+    live.forget_files()
     LIVE["jobs", "ended"] += 1
     ended.set()
 
@@ -173,6 +176,12 @@ def load() -> None:
         importlib.import_module(name)
 
 
+def prepare_tables() -> None:
+    """Tables that nearly every run needs: made once, while the launcher still prepares, and shared by the workers."""
+    find_secrets(b"", frozenset())
+    find_artefacts(b"")
+
+
 def main() -> None:
     """Fork the workers that the first line asks for, and hand lines on until standard input ends."""
     out = os.fdopen(os.dup(1), "w")
@@ -185,6 +194,7 @@ def main() -> None:
     read_quick_pickles()
     remember_what_never_changes()
     load()
+    prepare_tables()
     asked = json.loads(_first_line())
     gc.freeze()  # what workers share stays shared: the collector would write to it
     workers: list[Forked] = []

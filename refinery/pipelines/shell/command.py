@@ -17,6 +17,7 @@ class Section(StrEnum):
     """Headings of `refinery --help`, in their order; under each, commands are in alphabetical order."""
 
     PREPARE = "prepare a run"
+    STEP = "do one step, text to text"
     MAKE = "make a corpus"
     LOOK = "look at a corpus"
     CHECK = "check a corpus"

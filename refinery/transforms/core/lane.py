@@ -68,6 +68,12 @@ class Lane:
         return any("tokenizer" in stage.sections for stage in self.stages)
 
     @property
+    def encoding(self) -> tuple[AnyStage, ...]:
+        """The stages that turn texts into tokens: from the first one that needs a tokenizer on."""
+        first = next((n for n, stage in enumerate(self.shards) if "tokenizer" in stage.sections), len(self.shards))
+        return self.shards[first:]
+
+    @property
     def stages(self) -> tuple[AnyStage, ...]:
         """All stages, in the order of the funnel."""
         return (*self.clean, *self.dedup, *self.shards)

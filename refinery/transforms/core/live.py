@@ -2,7 +2,7 @@
 that need none."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 # (stage, outcome) -> documents, and (WORK, unit) -> bytes, rows, shards, …
@@ -18,20 +18,41 @@ def live_totals() -> Counter[str]:
 # Gets every change of the files that this process reads: whoever watches it can name them if it dies. A worker sets it.
 watch_reading: Callable[[list[str]], None] | None = None
 _reading: list[str] = []
+_read: set[str] = set()  # files that were opened since `forget_files`
 
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
     """Inside, this process reads the file at `path`."""
     _reading.append(path)
-    _tell()
+    _read.add(path)
+    _tell(_reading)
     try:
         yield
     finally:
         _reading.remove(path)
-        _tell()
+        _tell(_reading)
 
 
-def _tell() -> None:
+@contextmanager
+def working_on(path: str) -> Iterator[None]:
+    """Inside, this process works on what it has read from `path`, while it reads another file, or none any more. For
+    files that it has not read this does nothing."""
+    if path not in _read or _reading == [path]:
+        yield
+        return
+    _tell([path])
+    try:
+        yield
+    finally:
+        _tell(_reading)
+
+
+def forget_files() -> None:
+    """The job is done: nothing is left of what was read."""
+    _read.clear()
+
+
+def _tell(paths: Iterable[str]) -> None:
     if watch_reading is not None:
-        watch_reading(sorted(_reading))
+        watch_reading(sorted(paths))

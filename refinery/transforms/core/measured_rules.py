@@ -21,6 +21,7 @@ NAMED = re.compile(r"`(\w+)`")
 LARGEST = 1 << 27  # threshold that is asked for, more than any document has of anything; the kernels allow no more
 BELOW = "below `threshold`"  # in a reason's meaning: `threshold` is the smallest value allowed
 STEPS = 34  # halvings: whole numbers exactly, shares to 1e-10
+KEPT = 256  # thresholds of a rule whose parameters are kept: all searches begin with the same ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +75,34 @@ def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> It
 
 def read_rule(rule: Rule, stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Reading:
     """What one of them measured."""
-    return read_alone(rule, _alone(stage, params, rule), judge)
+    return read_alone(rule, Alone(_alone(stage, params, rule), rule.path), judge)
 
 
-def rules_alone(stage: AnyStage, params: Params, reason: str) -> list[tuple[Rule, Params]]:
+class Alone:
+    """The parameters by which a rule judges alone, with any threshold."""
+
+    def __init__(self, params: Params, path: tuple[str, ...]) -> None:
+        self.params = params
+        self._path = path
+        self._made: dict[float, Params] = {}
+
+    def at(self, threshold: float) -> Params:
+        """Those with this threshold."""
+        made = self._made.get(threshold)
+        if made is None:
+            made = with_value(self.params, self._path, threshold)
+            if len(self._made) < KEPT:
+                self._made[threshold] = made
+        return made
+
+
+def rules_alone(stage: AnyStage, params: Params, reason: str) -> list[tuple[Rule, Alone]]:
     """The rules of a reason, each with the parameters by which it judges alone: for `read_alone`, of many documents."""
-    return [(rule, _alone(stage, params, rule)) for rule in rules_of(stage, params) if rule.reason == reason]
+    rules = (rule for rule in rules_of(stage, params) if rule.reason == reason)
+    return [(rule, Alone(_alone(stage, params, rule), rule.path)) for rule in rules]
 
 
-def read_alone(rule: Rule, alone: Params, judge: Callable[[Any], Any], digits: int | None = None) -> Reading:
+def read_alone(rule: Rule, alone: Alone, judge: Callable[[Any], Any], digits: int | None = None) -> Reading:
     """What a rule measured. alone: of `rules_alone`. digits: decimal places to which the caller rounds the value;
     the search ends when they are certain, for a share after about 20 questions."""
     try:
@@ -91,12 +111,12 @@ def read_alone(rule: Rule, alone: Params, judge: Callable[[Any], Any], digits: i
         return Reading(rule, None, False)
 
 
-def _read(rule: Rule, params: Params, judge: Callable[[Any], Any], digits: int | None) -> Reading:
+def _read(rule: Rule, alone: Alone, judge: Callable[[Any], Any], digits: int | None) -> Reading:
     def drops(threshold: float) -> bool:
-        return answer_of(judge(with_value(params, rule.path, threshold))).reason == rule.reason
+        return answer_of(judge(alone.at(threshold))).reason == rule.reason
 
     whole = isinstance(rule.threshold, int)
-    low, high = threshold_range(_holder(params, rule.path).model_fields[rule.path[-1]], rule.threshold)
+    low, high = threshold_range(_holder(alone.params, rule.path).model_fields[rule.path[-1]], rule.threshold)
     at_low, at_high = drops(int(low) if whole else low), drops(int(high) if whole else high)
     now = drops(rule.threshold)
     if at_low == at_high:

@@ -2,5 +2,8 @@
 
 PHASES = ("clean", "dedup", "shards")
 
+# Notes of documents that a run labels and would have dropped: why, and the id of the one that would have stayed for it.
+LABEL_REASON, LABEL_ORIGINAL = "label_reason", "label_original"
+
 # The stage that holds sources to their targets, and its reason, which rejects/ never lists.
 TARGET_STAGE, OVER_TARGET = "target", "over-target"

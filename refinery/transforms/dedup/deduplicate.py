@@ -83,7 +83,8 @@ class DedupParams:
     null. urls: before all, keep one capture of every address, or null.
 
     in_source: before that, the same within each source: source -> parameters, "*" for all others; null leaves a source
-    out. cutting: passes that look for what is cut out of the kept documents, each with its parameters.
+    out. cutting: passes that look for what is cut out of the kept documents, each with its parameters. labels: nothing
+    is removed, and what would have been is counted as found.
     """
 
     exact: bool = True
@@ -91,6 +92,7 @@ class DedupParams:
     in_source: Mapping[str, NearParams | None] = field(default_factory=lambda: MappingProxyType({}))
     urls: UrlDupParams | None = None
     cutting: tuple[tuple[CuttingPass[Any], Any], ...] = ()
+    labels: bool = False
 
     def scopes(self, sources: Sequence[str]) -> Iterator[tuple[Scope, NearParams]]:
         """The passes over near duplicates, in order; sources with the same parameters share one."""
@@ -219,7 +221,9 @@ class Deduplicate(beam.PTransform):
         grouped = tuple(decided) | Exchange("by part")  # (part, header, removals, copies, cuts)
         scopes = (*SCOPES, *(f"reference:{name}" for name in self.lists.corpora))
         cuts = tuple(stage.cuts for stage, _ in self.params.cutting)
-        return grouped | AssembleVerdicts(sources, scopes, tuple(stages), numbered, cuts)  # (part, serialized verdicts)
+        return grouped | AssembleVerdicts(
+            sources, scopes, tuple(stages), numbered, cuts, self.params.labels
+        )  # (part, serialized verdicts)
 
 
 @dataclass

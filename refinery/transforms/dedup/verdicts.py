@@ -193,14 +193,18 @@ def _lists(row: NDArray[np.int64], values: NDArray[np.uint32], rows: int) -> pa.
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(values)))
 
 
-def counter_records(facts: PartFacts, stages: Sequence[int], sources: Sequence[str]) -> Iterator[bytes]:
-    """Side-output records of a part: counters per stage and source (in = kept + dropped), kept documents per domain."""
+def counter_records(
+    facts: PartFacts, stages: Sequence[int], sources: Sequence[str], labels: bool = False
+) -> Iterator[bytes]:
+    """Side-output records of a part: counters per stage and source (in = kept + dropped), kept documents per domain.
+    labels: all are kept, and those that would have been dropped are counted as found."""
     alive = np.ones(len(facts.reasons), np.bool_)
     for stage in stages:
         counters = Counters(STAGES[stage])
         dropped = alive & (facts.reasons == stage)
-        kept = alive & ~dropped
-        for outcome, reason, rows in (("in", "", alive), ("dropped", REASONS[stage], dropped), ("kept", "", kept)):
+        kept = alive if labels else alive & ~dropped
+        told = ("found", f"would-drop/{REASONS[stage]}") if labels else ("dropped", REASONS[stage])
+        for outcome, reason, rows in (("in", "", alive), (*told, dropped), ("kept", "", kept)):
             for code, documents, size in _sums(facts.sources[rows], facts.sizes[rows]):
                 counters.add(sources[code], outcome, reason, size, documents)
             count = int(np.count_nonzero(rows))

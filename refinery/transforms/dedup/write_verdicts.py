@@ -37,7 +37,9 @@ class _AssembleVerdicts(beam.DoFn):
         stages: tuple[int, ...],
         parts: Parts,
         cuts: tuple[Cuts, ...],
+        labels: bool,
     ) -> None:
+        self.labels = labels
         self.sources = sources
         self.scopes = scopes
         self.stages = stages
@@ -52,7 +54,7 @@ class _AssembleVerdicts(beam.DoFn):
         url, rows = read_header(held)
         batch, facts = part_verdicts(held, self.sources, self.scopes, self.cuts)
         yield part, serialize_verdicts(batch, part_name(url))
-        for record in counter_records(facts, self.stages, self.sources):
+        for record in counter_records(facts, self.stages, self.sources, self.labels):
             yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, record)
         work_done("rows", rows)
 
@@ -60,7 +62,7 @@ class _AssembleVerdicts(beam.DoFn):
 @dataclass
 class AssembleVerdicts(beam.PTransform):
     """Grouped batches of parts -> (part, serialized verdicts): exactly one element per part of the run's own, one
-    verdict per row. cuts: that were looked for.
+    verdict per row. cuts: that were looked for. labels: as of `DedupParams`.
     """
 
     sources: tuple[str, ...]
@@ -68,12 +70,13 @@ class AssembleVerdicts(beam.PTransform):
     stages: tuple[int, ...]
     parts: Parts
     cuts: tuple[Cuts, ...] = ()
+    labels: bool = False
 
     def __post_init__(self) -> None:
         super().__init__("assemble-verdicts")
 
     def expand(self, parts: beam.PCollection) -> beam.PCollection:
-        dofn = _AssembleVerdicts(self.sources, self.scopes, self.stages, self.parts, self.cuts)
+        dofn = _AssembleVerdicts(self.sources, self.scopes, self.stages, self.parts, self.cuts, self.labels)
         outputs = with_side_output(parts, "verdicts", beam.ParDo(dofn).with_output_types(tuple[int, bytes]))
         add_side_output(parts.pipeline, outputs[SIDE_OUTPUT])
         return outputs[MAIN]

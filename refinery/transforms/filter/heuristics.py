@@ -116,7 +116,7 @@ def _without_citations(
 
 
 # What is counted in a text, kept until the next text: no count depends on a threshold.
-_counted, _left = LastCall(measure), LastCall(_without_citations)
+_counted, _left, _id = LastCall(measure), LastCall(_without_citations), LastCall(document_id)
 _gopher_counts, _repetition_counts = LastCall(datatrove.gopher_counts), LastCall(datatrove.repetition_counts)
 _c4_text, _fineweb_counts = LastCall(datatrove.c4_text), LastCall(datatrove.fineweb_counts)
 
@@ -248,7 +248,7 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
     if params.columns:
         figures = {figure.column: round(figure.of(found, len(doc.text)), 4) for figure in params.figures}
         doc = replace(doc, meta={**doc.meta, **figures})
-    return doc if text == doc.text else replace(doc, text=text, id=document_id(text))
+    return doc if text == doc.text else replace(doc, text=text, id=_id(text))
 
 
 def asked_notes(params: HeuristicsParams) -> Iterator[Note]:

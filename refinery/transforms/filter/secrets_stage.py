@@ -11,6 +11,7 @@ After redaction the text is searched again, and for every value that was replace
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
@@ -24,6 +25,7 @@ from refinery.transforms.redaction.secret_types.rules import Found
 
 NAMES = frozenset(rule.name for rule in RULES)
 REPEATED = 8  # bytes from which a value that was found is replaced wherever else it stands
+NONE: Mapping[str, int] = MappingProxyType({})  # of most texts, so no counter is made for each
 ROUNDS = 3  # of redaction; one is enough unless a replacement gives context to what stands beside it
 
 
@@ -93,18 +95,18 @@ def _in_characters(data: bytes, spans: list[Found]) -> Iterator[Span]:
         yield Span(first, characters, rule)
 
 
-def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Counter[str]]:
+def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Mapping[str, int]]:
     """The text without secrets, and how often each rule found one; what was found is added to `values`.
 
     Raises TooManySecrets, and SecretRemains where a secret is found after ROUNDS of redaction.
     """
-    found: Counter[str] = Counter()
-    for _ in range(ROUNDS):
+    found: Mapping[str, int] = NONE
+    for _ in range(ROUNDS if text else 0):
         data = text.encode()
         spans = find(data, frozenset(params.off))
         if not spans:
             return text, found
-        found.update(span.rule for span in spans)
+        found = Counter(found) + Counter(span.rule for span in spans)
         if sum(found.values()) > params.max_secrets:
             raise TooManySecrets
         parts, at = [], 0
@@ -145,10 +147,11 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
         for name, value in strings.items():
             if isinstance(value, str):
                 if name == f"meta.{FIELDS}":
-                    value, here = redact_inside(value, params, values)
-                    found += here
+                    value, inside = redact_inside(value, params, values)
+                    found.update(inside)
                 fields[name], here = redact_text(value, params, values)
-                found += here
+                if here:
+                    found.update(here)
     except TooManySecrets:
         return Drop("too-many-secrets")
     except SecretRemains:

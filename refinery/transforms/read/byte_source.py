@@ -285,8 +285,12 @@ def _magic_of(head: bytes, path: str) -> bytes:
             return magic
     if _is_skippable(head):
         return LZ4 if path.endswith(".lz4") else ZSTD
-    named = {".gz": GZIP, ".zst": ZSTD, ".lz4": LZ4}.get(path[path.rfind(".") :].lower(), b"")
-    return b"" if _CONTROL.search(head) is None else named
+    return b"" if _CONTROL.search(head) is None else magic_named(path)
+
+
+def magic_named(path: str) -> bytes:
+    """The magic number that the ending of a name stands for, b"" for none."""
+    return {".gz": GZIP, ".zst": ZSTD, ".lz4": LZ4}.get(path[path.rfind(".") :].lower(), b"")
 
 
 def _zstd_dictionary(source: ByteSource) -> bytes:

@@ -16,9 +16,10 @@ from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import FIELDS, RawDocument, Scalar, text_bytes
 from refinery.transforms.native import textclean
 from refinery.transforms.read.kept_fields import Members, kept_fields
-from refinery.transforms.read.task import LimitParams, ReadTask
+from refinery.transforms.read.task import CLASH, COLUMN_CLASH, LimitParams, ReadTask
 from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact, Written
 
+TABLES = ("csv", "tsv")  # whose rows all have the same fields
 AS_TEXT, NOTHING = "value-as-text", "value-lost"  # groups of findings
 ROUNDED = 1 << 63  # from this size on a number that a fast reader gives as a float may have been an integer
 _FIELD = re.compile(r"\{([^{}]+)\}")  # in a url_field
@@ -42,7 +43,7 @@ def document_of(
     origin = task.origin(offset)
     text = field_of(record, task.text_field)
     if text is None:
-        if not has_field(record, task.text_field):
+        if not task.may_lack_text and not has_field(record, task.text_field):
             return Damaged("MissingField", origin, raw)
         text = ""
     if type(text) is Inexact or text is LOST:
@@ -82,6 +83,8 @@ def document_of(
     if meta_bytes(url, meta) > limits.max_meta_bytes:
         return Skipped("meta-too-large", origin, size)
     found = (*(_found(odd, isinstance(record, Doubtful)) if odd else ()), *unsound)
+    if task.labels:
+        found += task.clashes(record, COLUMN_CLASH if task.format in TABLES else CLASH)
     is_html = task.content == "html"
     return RawDocument(text, is_html, "", url, task.source, origin, task.position(offset), meta, found)
 

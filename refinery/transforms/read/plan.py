@@ -21,6 +21,8 @@ def plan_sources(
     split_bytes: int = SPLIT_BYTES,
     notes: Sequence[Note] = (),
     readers: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    may_lack_text: bool = False,
 ) -> list[ReadTask]:
     """The tasks that read `sources`, in order of source, file and part. Runs where the job is launched.
 
@@ -28,6 +30,7 @@ def plan_sources(
     with a cap are read whole. Lists the files (one request for 1,000 files of a pattern, of https:// one per file), and
     opens none but local archives above `split_bytes`, to look at their first record. notes: what the stages of the run
     note in meta. readers: the formats that the run's lane reads, beside readers of the user's own; all without any.
+    labels: names of the fields that rows will get. may_lack_text: as of `ReadTask`.
 
     Raises ValueError, one line, if two sources have one name, a pattern matches nothing, or a file's format is unknown
     or none of `readers`.
@@ -37,7 +40,12 @@ def plan_sources(
         raise ValueError(f"sources: names {names} given, each name is allowed once")
     if not any(source.enabled for source in sources):
         raise ValueError(f"sources: {names} given, all of them off; at least one that is `enabled` is needed")
-    tasks = [task for source in sources if source.enabled for task in plan_source(source, split_bytes, notes)]
+    tasks = [
+        replace(task, labels=tuple(labels), may_lack_text=may_lack_text)
+        for source in sources
+        if source.enabled
+        for task in plan_source(source, split_bytes, notes)
+    ]
     foreign = next((task for task in tasks if readers and task.format not in readers and not is_own(task.format)), None)
     if foreign is not None:
         raise ValueError(

@@ -16,7 +16,7 @@ from refinery.transforms.core.params import Params
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.extract.page_rights.page_notes import HEADER_NOTES
-from refinery.transforms.read.byte_source import open_source
+from refinery.transforms.read.byte_source import ByteSource, open_source
 from refinery.transforms.read.own_records import records_of
 from refinery.transforms.read.plan import LimitParams, ReadTask, SourceParams, changed_at, plan_sources
 from refinery.transforms.read.reader import Records
@@ -71,26 +71,40 @@ def read_file(
         raise NoReader(str(error)) from error
     try:
         with reading(task.path), open_source(task.place, task.size, task.version, limits.max_window_bytes) as source:
-            changed = changed_at(task.place)
-            if (size := source.size()) != task.size:
-                raise input_changed(task, f"{size} bytes found, {task.size} when the run was planned")
-            if task.changed and changed != task.changed:
-                raise input_changed(task, "written to since the run was planned")
+            changed = check_planned(task, source)
             share = LiveBytes(task.share_bytes)
             source.file.told = share.add
             source.file.sum = None if reader.in_pieces else StretchSum(0, task.size)
             yield from records_of(reader, task, source, limits)
             share.end()
-            if changed_at(task.place) != changed:
-                raise input_changed(task, "written to while it was read")
+            check_read(task, source, changed)
             summed = source.file.sum
             if summed is not None and (found := summed.result()):
-                noted = FileRead(task.source, task.path, summed.begin, summed.end, found)
-                if task.crc32c and noted.is_whole(task.size) and found != task.crc32c:
-                    raise input_changed(task, f"other bytes, CRC-32C {found}, {task.crc32c} when the run was planned")
-                yield noted
+                yield FileRead(task.source, task.path, summed.begin, summed.end, found)
     except FileNotFoundError as error:
         raise input_changed(task, "gone since the run was planned") from error
+
+
+def check_planned(task: ReadTask, source: ByteSource) -> int:
+    """When an open file was last written to, as `changed_at`. Raises InputChanged where it is not the planned one."""
+    changed = changed_at(task.place)
+    if (size := source.size()) != task.size:
+        raise input_changed(task, f"{size} bytes found, {task.size} when the run was planned")
+    if task.changed and changed != task.changed:
+        raise input_changed(task, "written to since the run was planned")
+    return changed
+
+
+def check_read(task: ReadTask, source: ByteSource, changed: int) -> None:
+    """Raise InputChanged where a file was written to since `check_planned`, or, if all of it was read, where its
+    CRC-32C is not the planned one."""
+    if changed_at(task.place) != changed:
+        raise input_changed(task, "written to while it was read")
+    summed = source.file.sum
+    if summed is None or not task.crc32c or (summed.begin, summed.end) != (0, task.size):
+        return
+    if (found := summed.result()) not in ("", task.crc32c):
+        raise input_changed(task, f"other bytes, CRC-32C {found}, {task.crc32c} when the run was planned")
 
 
 def input_changed(task: ReadTask, what: str) -> InputChanged:

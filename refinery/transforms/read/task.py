@@ -1,5 +1,6 @@
 """What a reader is given: which file, or part of one, how its source is to be read, and within which sizes."""
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal, Self
 
@@ -10,6 +11,8 @@ from refinery.transforms.core.document import OFFSET_BITS, hash64
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.read.values.dialects import Dialect
 
+# Groups of findings: records, or columns of tables, that have the name of a label.
+CLASH, COLUMN_CLASH = "field-and-label", "column-and-label"
 Content = Literal["auto", "html", "text"]
 
 
@@ -48,8 +51,10 @@ class ReadTask:
     changed: when a local file was last written to, in nanoseconds; 0 if that is not known. crc32c: of all of the file,
     in hexadecimal, where that was known before it is read. poison: worker processes died while they read it; it is one
     dead letter, and not opened. moved: where the file is now, if it is no longer at `path`, under which its records are
-    known. fields: what is kept of its records beside the text, as in `SourceParams`. options: parameters of a reader
-    that declares its own; an instance of their class inside the reader, plain data on the way there.
+    known. fields: what is kept of its records beside the text, as in `SourceParams`. labels: names of fields that rows
+    will get; a record that has one of that name already says so (CLASH). may_lack_text: whether a line of JSON without
+    the field is one with an empty text, and no damage. options: parameters of a reader that declares its own; an
+    instance of their class inside the reader, plain data on the way there.
     """
 
     path: str
@@ -80,6 +85,8 @@ class ReadTask:
     dialect: Dialect = "auto"
     fields: Literal["keep"] | tuple[str, ...] = ()
     options: Any = field(default_factory=dict, hash=False)
+    labels: tuple[str, ...] = ()
+    may_lack_text: bool = False
 
     @property
     def place(self) -> str:
@@ -93,7 +100,12 @@ class ReadTask:
 
     def to_json(self) -> bytes:
         plain = asdict(self)
-        for name in ("options", "fields"):
+        for name in (
+            "options",
+            "fields",
+            "labels",
+            "may_lack_text",
+        ):  # which most tasks have not, nor had earlier versions
             if not plain[name]:
                 del plain[name]
         return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)
@@ -103,7 +115,12 @@ class ReadTask:
         task = cls(**orjson.loads(data))
         own, carried = tuple(task.own_meta), tuple(task.carried_meta)
         fields = task.fields if task.fields == "keep" else tuple(task.fields)
-        return replace(task, meta_fields=tuple(task.meta_fields), own_meta=own, carried_meta=carried, fields=fields)
+        meta, labels = tuple(task.meta_fields), tuple(task.labels)
+        return replace(task, meta_fields=meta, own_meta=own, carried_meta=carried, fields=fields, labels=labels)
+
+    def clashes(self, names: Collection[str], group: str = CLASH) -> tuple[str, ...]:
+        """What a record with fields of these names, or a row of such a table, says of labels of the same names."""
+        return tuple(f"{group}/{label}" for label in self.labels if label in names)
 
     def origin(self, offset: int) -> str:
         return f"{self.path}@{offset}"

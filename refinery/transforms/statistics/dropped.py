@@ -18,7 +18,7 @@ from refinery.transforms.core.answers import Answer, answer_of
 from refinery.transforms.core.document import Document, Drop, Scalar, hash64
 from refinery.transforms.core.exchange.records import side_output_record
 from refinery.transforms.core.lane import AnyStage
-from refinery.transforms.core.measured_rules import Rule, read_alone, rules_alone
+from refinery.transforms.core.measured_rules import Alone, Rule, read_alone, rules_alone
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.redaction.redact_address import redact_address
@@ -280,7 +280,7 @@ class DropRecorder:
     categories: tuple[str, ...] = ()
     resource: Any = None
     known: dict[str, Least] = field(default_factory=dict)
-    rules: dict[str, list[tuple[Rule, Params]]] = field(default_factory=dict)  # of reasons, as they were asked for
+    rules: dict[str, list[tuple[Rule, Alone]]] = field(default_factory=dict)  # of reasons, as they were asked for
 
     def start(self) -> None:
         """Begin a bundle."""

@@ -14,7 +14,7 @@ Why its ids equal those of Hugging Face tokenizers, which stay the reference:
 """
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -141,8 +141,9 @@ class ByteLevelTokenizer:
     def _spelling(self) -> Spelling:
         """The bytes of each id, made when they are first asked for."""
         table = [b""] * self.vocab_size
-        for token, id_ in self._names.items():
-            table[id_] = b"" if id_ in self._special else token_bytes(token)
+        spelt = {token: id_ for token, id_ in self._names.items() if id_ not in self._special}
+        for id_, data in zip(spelt.values(), all_token_bytes(spelt), strict=True):
+            table[id_] = data
         return Spelling(table)
 
     def encode(self, text: str) -> Ids:
@@ -250,6 +251,19 @@ def token_bytes(token: str) -> bytes:
         return token.encode()
 
 
+def all_token_bytes(tokens: Collection[str]) -> Iterator[bytes]:
+    """`token_bytes` of each. Cost: 30 ms for 200,000 tokens of the alphabet."""
+    table, joined = _byte_of(), "".join(tokens)
+    if not set(joined) <= table.keys():
+        yield from map(token_bytes, tokens)
+        return
+    packed = np.zeros(max(map(ord, table)) + 1, np.uint8)
+    packed[[ord(char) for char in table]] = list(table.values())
+    data, start = packed[np.frombuffer(joined.encode("utf-32-le"), np.uint32)].tobytes(), 0
+    for token in tokens:
+        yield data[start : (start := start + len(token))]
+
+
 def not_merged(encoder: bpe.Encoder, ids: Mapping[str, int]) -> dict[bytes, int]:
     """The bytes and ids of the tokens that merges alone do not lead to. Cost: 0.2 s for 200,000 tokens.
 
@@ -258,13 +272,9 @@ def not_merged(encoder: bpe.Encoder, ids: Mapping[str, int]) -> dict[bytes, int]
     table = _byte_of()
     if not set("".join(ids)) <= table.keys():
         ids = {token: id_ for token, id_ in ids.items() if table.keys() >= set(token)}
-    packed = np.zeros(max(map(ord, table)) + 1, np.uint8)
-    packed[[ord(char) for char in table]] = list(table.values())
-    data = packed[np.frombuffer("".join(ids).encode("utf-32-le"), np.uint32)].tobytes()
     expected = np.fromiter(ids.values(), np.uint32, len(ids)).tobytes()
-    merge, odd, start = encoder.merge, {}, 0
-    for number, token in enumerate(ids):
-        piece = data[start : (start := start + len(token))]
+    merge, odd = encoder.merge, {}
+    for number, (token, piece) in enumerate(zip(ids, all_token_bytes(ids), strict=True)):
         if merge(piece) != expected[4 * number : 4 * number + 4]:
             odd[piece] = ids[token]
     return odd

@@ -4,11 +4,15 @@ import re
 from functools import lru_cache
 
 from refinery.transforms.core.hub_file import HUB, parse_hub
+from refinery.transforms.core.last_call import LastCall
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.sentencepiece_model import SentencePieceTokenizer
 from refinery.transforms.tokenize.tiktoken_file import tokenizer_json
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.tokenize.tokenizer_json import load_spec, load_tokenizer_json, no_collection
+
+# A launch loads the same bytes twice: to check them, and from the corpus for its report.
+_last_json = LastCall(load_tokenizer_json)
 
 LIKE_AN_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
@@ -40,7 +44,7 @@ def load_tokenizer_bytes(data: bytes, path: str) -> Tokenizer:
     name = file_name(path)
     try:
         if name.endswith(".json"):
-            return load_tokenizer_json(data)
+            return _last_json(data)
         if name.endswith(".tiktoken"):
             with no_collection():
                 return load_spec(tokenizer_json(data, path))

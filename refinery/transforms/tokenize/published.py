@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from refinery.transforms.tokenize.load_tokenizer import file_name
+from refinery.transforms.tokenize.merge_table import added_ids
 from refinery.transforms.tokenize.tiktoken_file import tokenizer_json
 from refinery.transforms.tokenize.tokenizer_json import build
 
@@ -30,7 +31,7 @@ def published_files(path: str, data: bytes, bos_id: int | None, eos_id: int | No
 
 def config(spec: Mapping[str, Any], bos_id: int | None, eos_id: int | None) -> dict[str, Any]:
     """tokenizer_config.json. eos_token is what Megatron takes for the end of a document (eod)."""
-    names = {id_: name for name, id_ in build(spec).get_vocab(with_added_tokens=True).items()}
+    names = {id_: name for name, id_ in ids_of(spec).items()}
     found = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": names.get(-1 if bos_id is None else bos_id),
@@ -39,3 +40,11 @@ def config(spec: Mapping[str, Any], bos_id: int | None, eos_id: int | None) -> d
         "model_max_length": NO_LIMIT,
     }
     return {key: value for key, value in found.items() if value is not None}
+
+
+def ids_of(spec: Mapping[str, Any]) -> Mapping[str, int]:
+    """Token -> id of a parsed tokenizer.json, as the library numbers them."""
+    vocab = spec["model"].get("vocab")
+    if isinstance(vocab, dict) and (added := added_ids(spec.get("added_tokens") or [], vocab)) is not None:
+        return {**vocab, **added}
+    return build(spec).get_vocab(with_added_tokens=True)

@@ -27,36 +27,28 @@ BATCH_BYTES = 1 << 20  # of tokens and provenance in one batch, before compressi
 HELD_BYTES = 128 << 20
 
 
-class _BatchDocuments(beam.DoFn):
-    def __init__(
-        self,
-        params: ShardParams,
-        counts: Mapping[str, int],
-        domains: Mapping[str, str],
-        columns: bool,
-        most: int,
-        borders: TaskList | None = None,
-    ) -> None:
-        self.params = params
+class BatchDocuments(beam.DoFn):
+    """Collects documents by where they go: `place` says it. domains: source -> domain. columns: whether those of tokens
+    go along. most: bytes held, of all open batches."""
+
+    def __init__(self, domains: Mapping[str, str], columns: bool, most: int) -> None:
         self.columns = columns
-        self.most = most  # bytes held, of all open batches
-        self.counts = dict(counts)
+        self.most = most
         self.domains = dict(domains)
-        self.borders = borders
+
+    def place(self, doc: EncodedDocument) -> tuple[bytes, int]:
+        """The key of a document, and its place in the order there."""
+        raise NotImplementedError
 
     def setup(self) -> None:
         self.compressor = new_compressor()
-        shuffled = ShuffledPlaces(self.params.seed, self.counts)
-        self.places = shuffled if self.borders is None else InputPlaces(self.borders)
 
     def start_bundle(self) -> None:
         self.batches: dict[bytes, DocumentBatch] = {}
         self.held = 0
 
     def process(self, doc: EncodedDocument) -> Iterable[tuple[bytes, bytes]]:
-        place = f"{split_of(doc.id, self.params.validation)}/{self.domains[doc.source]}"
-        order = self.places.order(doc)
-        key = shard_key(place, self.places.index(place, order))
+        key, order = self.place(doc)
         batch = self.batches.get(key)
         if batch is None:
             batch = self.batches[key] = DocumentBatch()
@@ -79,6 +71,32 @@ class _BatchDocuments(beam.DoFn):
         batch = self.batches.pop(key)
         self.held -= batch.size
         return key, batch.pack(self.compressor)
+
+
+class _BatchDocuments(BatchDocuments):
+    def __init__(
+        self,
+        params: ShardParams,
+        counts: Mapping[str, int],
+        domains: Mapping[str, str],
+        columns: bool,
+        most: int,
+        borders: TaskList | None = None,
+    ) -> None:
+        super().__init__(domains, columns, most)
+        self.params = params
+        self.counts = dict(counts)
+        self.borders = borders
+
+    def setup(self) -> None:
+        super().setup()
+        shuffled = ShuffledPlaces(self.params.seed, self.counts)
+        self.places = shuffled if self.borders is None else InputPlaces(self.borders)
+
+    def place(self, doc: EncodedDocument) -> tuple[bytes, int]:
+        place = f"{split_of(doc.id, self.params.validation)}/{self.domains[doc.source]}"
+        order = self.places.order(doc)
+        return shard_key(place, self.places.index(place, order)), order
 
 
 def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:

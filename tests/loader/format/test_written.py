@@ -49,7 +49,9 @@ def test_a_manifest_of_texts() -> None:
 
 @pytest.mark.parametrize("name", ["dtype", "dtype_code", "tokenizer", "tokens"])
 def test_it_states_nothing_of_tokens(name: str) -> None:
-    with pytest.raises(NoTokens, match=r"manifest.json of 'n': texts without tokens, which are needed here; refine"):
+    with pytest.raises(
+        NoTokens, match=r"manifest.json of 'n': texts without tokens, which are needed here; run `refinery tokenize"
+    ):
         getattr(made().manifest, name)
 
 

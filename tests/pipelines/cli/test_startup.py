@@ -23,15 +23,28 @@ OTHERS = {
         "cluster slurm",
         "cluster status",  # tests/pipelines/run/cluster: it needs a run that was cut
         "completion",
+        "dedup",
+        "detect-language",
         "doctor",
         "export",
+        "extract",
+        "filter",
         "init",
         "mix",
         "opt-outs",
         "refine",
     ),
-    *("remove", "retokenize", "status", "train-extractor", "train-perplexity", "train-quality", "train-tokenizer"),
-    *("train-toxicity", "try"),
+    *(
+        "redact",
+        "remove",
+        "retokenize",
+        "status",
+        "train-extractor",
+        "train-perplexity",
+        "train-quality",
+        "train-tokenizer",
+    ),
+    *("tokenize", "train-toxicity", "try"),
 }
 BEAM = {"apache_beam", "grpc", "google", "httplib2"}  # and what only its input and output need
 READERS = {"blend", "inspect", "sample", "shards", "show", "trace"}  # of what is published: they judge nothing

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from refinery.pipelines.cli.command_line import parser_for
 from refinery.pipelines.runners import forked_pool
 from refinery.pipelines.shell import own_process
 from tests.pipelines.runners.test_local_runner import gone
@@ -128,3 +129,28 @@ def test_a_fork_is_waited_for_and_killed_as_a_program() -> None:
     process.kill()  # its number is another process' by now, perhaps
     process.stdin.close()
     process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["refine", "x.yaml", "--output", "out"],
+        ["retokenize", "x", "--tokenizer", "t.json", "--output", "out"],
+        ["remove", "x", "--source", "s", "--output", "out"],
+        ["train-tokenizer", "x.yaml", "--output", "t.json"],
+    ],
+    ids=lambda asked: asked[0],
+)
+@pytest.mark.parametrize("runner", ["local", "PrismRunner"])
+def test_commands_with_workers_prepare_to_fork(asked: list[str], runner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Prepared(Exception):
+        pass
+
+    def prepare(given: str) -> None:
+        raise Prepared(given)
+
+    monkeypatch.setattr(forked_pool, "prepare_to_fork", prepare)
+    words = [*asked, "--runner", runner]
+    args, flags = parser_for(words).parse_known_args(words)
+    with pytest.raises(Prepared, match=runner):
+        args.run(args, flags)

@@ -85,7 +85,7 @@ def test_keys_of_json_lines(inputs: Path, tmp_path: Path) -> None:
     lines = zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes()).decode().splitlines()
     for number, line in enumerate(lines[:12]):
         assert line.endswith(
-            f',"meta":{{}},"input_id":9{number:024},"score":{number}e2,'
+            f',"meta":"{{}}","input_id":9{number:024},"score":{number}e2,'
             f'"deep":{{"z":[{number}.10],"a":"\\u00fc"}},"input_meta":{{"k":"v"}}}}'
         )
     own = {*orjson.loads(lines[0])} - {"input_id", "score", "deep", "input_meta"}
@@ -208,6 +208,23 @@ def test_what_looks_at_typed_columns(typed: Path, capsys: pytest.CaptureFixture[
         assert execute([name, str(typed), *more]) == 0, command
     assert execute(["show", str(typed), "--id", rows[0]["id"].hex()]) == 0
     assert text_of(6)[:40] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("remove CORPUS --urls URLS --output OUT", "a corpus that is in input order, and `refinery remove` does not"),
+        ("tokenize CORPUS --tokenizer t.json --output OUT", "a corpus with typed columns for fields of records given"),
+    ],
+)
+def test_what_does_not_know_types(
+    typed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, problem: str
+) -> None:
+    (tmp_path / "urls.txt").write_text("https://e.example/1\n")
+    names = {"CORPUS": typed, "URLS": tmp_path / "urls.txt", "OUT": tmp_path / "out"}
+    assert execute([str(names.get(word, word)) for word in command.split()]) != 0
+    said = capsys.readouterr().err.strip()
+    assert problem in said and "\n" not in said.partition("refinery: ")[2] and not (tmp_path / "out").exists()
 
 
 def test_the_same_bytes_by_slices_and_after_the_inputs_went(rows: Path, tmp_path: Path) -> None:

@@ -1,16 +1,19 @@
 """Every document is kept, dropped or dead, and counted once, also when bundles are replayed."""
 
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import apache_beam as beam
 import orjson
 import pytest
+from apache_beam.utils.windowed_value import WindowedValue
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.loader.format.funnel import check_funnel
 from refinery.pipelines.run.funnel import build_funnel, funnel_table
+from refinery.transforms.core import live, per_document
 from refinery.transforms.core.answers import Answer, Damaged, Skipped
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64
 from refinery.transforms.core.exchange.side_outputs import take_side_outputs
@@ -201,3 +204,48 @@ def test_numbers_are_counted_as_distributions_of_all_that_was_judged() -> None:
 def test_a_long_finding_names_the_first_ten() -> None:
     found = Answer(Drop("is-bad"), tuple(f"g/{i}" for i in range(25)))
     assert found.summary.startswith("g/0, g/1, ") and found.summary.endswith("g/9 and 15 more")
+
+
+@pytest.mark.parametrize("size", [1, per_document.BATCH_BYTES // 3])
+def test_documents_wait_for_others_up_to_a_number_and_a_size(size: int) -> None:
+    judged: list[str] = []
+
+    def note(doc: Document) -> Document:
+        judged.append(doc.origin)
+        return doc
+
+    step = per_document._JudgeDocument("stage", note, None, ALL, Document)
+    step.setup()
+    step.start_bundle()
+    docs = [make_document("a" * size, f"f@{i}") for i in range(2 * per_document.BATCH_DOCUMENTS + 1)]
+    made = [step.process(doc) for doc in docs]
+    together = min(per_document.BATCH_DOCUMENTS, -(-per_document.BATCH_BYTES // size))
+    assert [len(each) for each in made] == [together if i % together == 0 else 0 for i in range(1, len(docs) + 1)]
+    last = [each.value for each in step.finish_bundle() if isinstance(each, WindowedValue)]
+    assert [*chain(*made), *last] == docs and judged == [doc.origin for doc in docs]
+
+
+def test_the_file_of_a_document_that_waited_is_named_while_it_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[list[str]] = []
+    monkeypatch.setattr(live, "watch_reading", told.append)
+    judged: list[tuple[str, list[str]]] = []
+
+    def note(doc: Document) -> Document:
+        judged.append((doc.origin, told[-1]))
+        return doc
+
+    step = per_document._JudgeDocument("stage", note, None, ALL, Document)
+    step.setup()
+    step.start_bundle()
+    for path in ("a", "b@b", "c"):
+        with live.reading(path):
+            for number in range(2):
+                step.process(make_document("text", f"{path}@{number}"))
+    step.process(make_document("text", "d@1"))  # of a file that was not read here
+    assert told[-1] == [] and not judged
+    list(step.finish_bundle())
+    assert judged == [(f"{path}@{n}", [path]) for path in ("a", "b@b", "c") for n in range(2)] + [("d@1", [])]
+    assert told[-1] == []
+    live.forget_files()
+    with live.working_on("a"):
+        assert told[-1] == []

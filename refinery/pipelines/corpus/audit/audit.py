@@ -32,6 +32,7 @@ from refinery.pipelines.corpus.audit.sample import (
     published_files,
 )
 from refinery.pipelines.corpus.audit.takedowns import believed
+from refinery.pipelines.corpus.audit.texts import add_texts
 from refinery.pipelines.corpus.audit.verdict import Verdict
 from refinery.pipelines.published.scan import scan
 from refinery.transforms.core.document import Document, hash64
@@ -74,7 +75,9 @@ class Worker:
 
     def choose(self, file: PublishedFile) -> tuple[list[Row], dict[str, int]]:
         """The chosen rows of a published file."""
-        return chosen_rows(self.run.store, self.run.manifest, file, self.job.sample, self.run.recipe.targets())
+        found = chosen_rows(self.run.store, self.run.manifest, file, self.job.sample, self.run.recipe.targets())
+        add_texts(self.run, file, found[0])
+        return found
 
     def examine(self, number: int, task: ReadTask, last_slices: Mapping[str, int]) -> Outcome:
         """An input file, or a part of one."""

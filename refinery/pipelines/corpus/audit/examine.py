@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 
 from refinery.pipelines.corpus.audit.expected import Expected, Judge, different_fields
-from refinery.pipelines.corpus.audit.outcome import DECISION, FIELDS, INVENTED, MISSING, TOKENS, Finding, Later, Outcome
+from refinery.pipelines.corpus.audit.outcome import (
+    DECISION,
+    FIELDS,
+    INVENTED,
+    MISSING,
+    TEXT,
+    TOKENS,
+    Finding,
+    Later,
+    Outcome,
+)
 from refinery.pipelines.corpus.audit.recorded import AuditedRun
 from refinery.pipelines.corpus.audit.removals import Spill, features_of
 from refinery.pipelines.corpus.audit.sample import (
@@ -27,7 +37,8 @@ from refinery.pipelines.corpus.audit.sample import (
     file_of,
 )
 from refinery.pipelines.corpus.audit.takedowns import REJECT_GONE, WORDS, believed, stage_of_taken
-from refinery.pipelines.published.shard_tokens import corpus_tokenizer, read_tokens, shard_path, without_ends
+from refinery.pipelines.corpus.audit.texts import PUBLISHED_TEXT, SHA256, digest_of
+from refinery.pipelines.published.shard_tokens import corpus_tokenizer, read_tokens, without_ends
 from refinery.transforms.core.address.normalise import address_hash
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import Document, RawDocument, content_size
@@ -48,7 +59,6 @@ class Examiner:
         self.spill = spill
         self.run, self.sample, self.buckets, self.last_slices = run, sample, buckets, last_slices
         self.judge = Judge(run)
-        self.shards = {shard_path(shard): shard for shard in run.manifest.shards}
         self.facts = run.recipe.source_facts()
         self.targets = run.recipe.targets()
         self.believed = believed(run.store, run.manifest)
@@ -140,19 +150,21 @@ class Examiner:
             here = ", ".join(f"{name} {row.get(name)!r:.80}" for name in names[:5])
             what = FIELDS if expected.kind == KEPT else DECISION
             return Finding(what, *where, there, here)
-        if expected.tokens is not None:
-            found = self.tokens(row)
-            if not np.array_equal(expected.tokens, found):
-                place = first_difference(expected.tokens, found)
-                return Finding(
-                    TOKENS, *where, f"{len(expected.tokens)} tokens", f"{len(found)}, another one at {place}"
-                )
-        return None
+        if expected.tokens is None:
+            return None
+        if not self.run.manifest.has_tokens:
+            is_same = digest_of(expected.tokens.tobytes()) == row.get(SHA256)
+            return None if is_same else Finding(TEXT, *where, f"{len(expected.tokens)} bytes", "a text of other bytes")
+        found = self.tokens(row)
+        if np.array_equal(expected.tokens, found):
+            return None
+        place = first_difference(expected.tokens, found)
+        return Finding(TOKENS, *where, f"{len(expected.tokens)} tokens", f"{len(found)}, another one at {place}")
 
     def tokens(self, row: Row) -> Any:
         """The tokens of a kept document in its shard."""
         start, count = row["token_offset"], row["token_count"]
-        shard = self.shards[row["shard"]]
+        shard = self.run.shards[row["shard"]]
         if start < 0 or start + count > shard.tokens:
             return np.empty(0, np.int64)
         return read_tokens(self.run.corpus, shard, start, start + count)
@@ -161,15 +173,22 @@ class Examiner:
         """Whether the published text is what is left of the expected one where parts are cut out, and all else about
         the document that no cut can change is equal."""
         fixed = {name: expected.row[name] for name in self.judge.fixed}
-        if different_fields(fixed, row) or not self.tokenizer.lossless:
+        if different_fields(fixed, row) or not self._has_text:
             return False
-        text = self.tokenizer.decode(without_ends(self.run.manifest, self.tokens(row)).tolist())
+        text = row.get(PUBLISHED_TEXT)
+        if text is None:
+            text = self.tokenizer.decode(without_ends(self.run.manifest, self.tokens(row)).tolist())
         words = iter(expected.text.split())
         return all(word in words for word in text.split())
 
     def _can_compare(self, expected: Expected) -> bool:
         """Whether a text of which something was cut can be compared with the one that its record gives."""
-        return expected.kind == KEPT and self.tokenizer.lossless
+        return expected.kind == KEPT and self._has_text
+
+    @property
+    def _has_text(self) -> bool:
+        """Whether the texts of kept documents are known."""
+        return not self.run.manifest.has_tokens or self.tokenizer.lossless
 
     def _cut_at_target(self, source: str, id_: str) -> bool:
         """Whether the source's target explains that a kept document is not there: all kept ones have earlier slices, or
@@ -188,7 +207,8 @@ class Examiner:
                 outcome.differ(Finding(DECISION, *where, expected.words, words_of(row)))
                 return
             if expected.tokens is not None and not self.judge.cuts:
-                own |= {"text_bytes": expected.row["text_bytes"], "token_count": len(expected.tokens)}
+                own |= {"text_bytes": expected.row["text_bytes"]}
+                own |= {"token_count": len(expected.tokens)} if self.run.manifest.has_tokens else {}
         if names := [name for name in own if own[name] != row[name]]:
             there, here = (", ".join(f"{name} {each[name]!r:.80}" for name in names) for each in (own, row))
             outcome.differ(Finding(FIELDS, doc.source, own["origin"], row["id"], there, f"taken out, {here}"))

@@ -29,8 +29,8 @@ OTHERS = ("copies", "sources", "token_offset", "token_count")
 @dataclass(frozen=True)
 class Expected:
     """kind: KEPT, REJECTED or DEAD. row: the fields that are compared. listed: whether a row must be there; of dropped
-    documents rejects/ has a sample. tokens: of a kept one. text: that was encoded. size: in bytes, of what was given to
-    the stage that dropped it or failed."""
+    documents rejects/ has a sample. tokens: of a kept one, or its text in UTF-8. text: that was encoded or written.
+    size: in bytes, of what was given to the stage that dropped it or failed."""
 
     kind: str
     row: Mapping[str, Any]
@@ -103,7 +103,7 @@ class Judge:
         encoded: Any = end
         return Expected(
             KEPT,
-            provenance_row(encoded, self.run.manifest.columns, self.run.recipe.counted()),
+            provenance_row(encoded, self.run.manifest.columns, self.run.recipe.counted(), self.run.manifest.has_tokens),
             tokens=encoded.tokens,
             text=texts[-1].text if texts else "",
         )
@@ -145,10 +145,13 @@ def _dead(stage: str, error: str, source: str, origin: str, data: bytes, size: i
     return Expected(DEAD, dead_row(stage, error, source, origin, data, size), size=size)
 
 
-def provenance_row(doc: EncodedDocument, columns: Sequence[Column], counted: Container[str]) -> Row:
+def provenance_row(
+    doc: EncodedDocument, columns: Sequence[Column], counted: Container[str], has_tokens: bool = True
+) -> Row:
     """The row that a shard's provenance has of a document, by the code that writes it; ids in hexadecimal. counted: as
-    of `provenance_rows`."""
-    (row,) = provenance_rows(batch_table([(0, doc)]), [len(doc.tokens)], columns, counted)
+    of `provenance_rows`. has_tokens: whether the corpus is one of tokens."""
+    lengths = [len(doc.tokens)] if has_tokens else None
+    (row,) = provenance_rows(batch_table([(0, doc)]), lengths, columns, counted)
     return {**row, "id": row["id"].hex(), "origin": printable(row["origin"])}
 
 

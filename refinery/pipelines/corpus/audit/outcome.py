@@ -8,12 +8,13 @@ from refinery.transforms.core.safe_text import printable
 
 MOST_FINDINGS = 1_000  # that are told in full
 SHOWN = 300  # characters of a value
-MISSING, INVENTED, DECISION, FIELDS, TOKENS, SURVIVOR, COUNTS = (
+MISSING, INVENTED, DECISION, FIELDS, TOKENS, TEXT, SURVIVOR, COUNTS = (
     "missing",
     "not of any record",
     "another decision",
     "another value",
     "other tokens",
+    "another text",
     "removal does not hold",
     "another number of records",
 )

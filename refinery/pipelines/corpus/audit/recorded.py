@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import RUN, Manifest
+from refinery.loader.format.manifest import RUN, Manifest, ShardEntry
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store, size_and_crc32c
+from refinery.pipelines.published.shard_tokens import shard_path
 from refinery.pipelines.recipe.load_recipe import load_recipe, recorded_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, override
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.recipe.writers import find_writer
 from refinery.pipelines.run.differences import leaves
 from refinery.pipelines.run.fingerprint import describe_environment, describe_stages, input_digest
 from refinery.pipelines.run.inputs_read.published import INPUTS, parse_inputs
 from refinery.transforms.core.names import PHASES
+from refinery.transforms.core.stage import Writer
 from refinery.transforms.read.find_files import find_file
 from refinery.transforms.read.plan import ReadTask, count_parts, whole_file
 from refinery.transforms.read.registry import find_reader
@@ -82,10 +85,9 @@ class AuditedRun:
     def _load(self) -> Recipe:
         """The recipe, with the corpus' own tokenizer and the files of `settings`."""
         recorded = dict(self.manifest.recipe)
-        own = f"tokenizer.path={self.store.url(self.manifest.tokenizer.path)}"
         settings = self.asked.settings
-        if not any(setting.startswith("tokenizer.path=") for setting in settings):
-            settings = (own, *settings)
+        if self.manifest.has_tokens and not any(setting.startswith("tokenizer.path=") for setting in settings):
+            settings = (f"tokenizer.path={self.store.url(self.manifest.tokenizer.path)}", *settings)
         if self.asked.recipe:
             recipe = load_recipe(self.asked.recipe, settings)
         else:
@@ -123,7 +125,7 @@ class AuditedRun:
                     yield f"{what} of the stage {key[1]} is {there.get(what)} there, {here.get(what)} here"
 
     def _check_files(self, stage: str, there: Sequence[Any], here: Sequence[Any]) -> None:
-        own = self.store.url(self.manifest.tokenizer.path)
+        own = self.store.url(self.manifest.tokenizer.path) if self.manifest.has_tokens else ""
         for (old, expected), (new, found) in zip(there, here, strict=False):
             made = new == own and not str(old).endswith((".json", ".model"))  # of a tiktoken file, as it was published
             if found != expected and not made:
@@ -131,6 +133,18 @@ class AuditedRun:
                     f"stage {stage}: {new!s:.200} is not the file of the run ({old!s:.200}): SHA-256 {found}, "
                     f"{expected} expected; say with --set where it is"
                 )
+
+    # --- shards -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def shards(self) -> dict[str, ShardEntry]:
+        """Those of the corpus, by the names that people give them."""
+        return {shard_path(shard): shard for shard in self.manifest.shards}
+
+    @cached_property
+    def writer(self) -> Writer:
+        """What wrote them."""
+        return find_writer(self.manifest, self.recipe.LANE.writer)
 
     # --- inputs -----------------------------------------------------------------------------------------------------
 

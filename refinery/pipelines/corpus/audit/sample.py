@@ -72,11 +72,13 @@ def chosen_rows(
 ) -> tuple[list[Row], dict[str, int]]:
     """The chosen rows of a file, with its kind and shard; and of sources with a target the last slice that is kept.
 
-    Ids are hexadecimal. Memory: a row group. Raises the same errors as `GuardedFile`.
+    Ids are hexadecimal; `row` is the place of a kept document in its shard. Memory: a row group. Raises the same errors
+    as `GuardedFile`.
     """
     schema = {**ROWS, KEPT: manifest.row_schema}[file.kind]
     rows: list[Row] = []
     slices: dict[str, int] = {}
+    start = 0
     url = store.url(file.path)
     exactly = {**ROWS, KEPT: manifest.provenance_schema, REJECTED: None, DEAD: None}[file.kind]
     with guarded_parquet(store.open(file.path), url, exactly) as parquet:
@@ -96,11 +98,13 @@ def chosen_rows(
             if places:
                 table = parquet.read_row_group(group, columns=schema.names, use_threads=False).take(places)
                 without_nulls(table.select([each.name for each in schema if not each.nullable]), url)
-                for row in table.to_pylist():
+                for place, row in zip(places, table.to_pylist(), strict=True):
                     if file.kind == TAKEN and row["why"] == REPLACED:  # it went from a shard into removals/
                         continue
                     plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
-                    rows.append({**plain, "kind": file.kind, "shard": file.shard})
+                    own = {"row": start + place} if file.kind == KEPT else {}
+                    rows.append({**plain, **own, "kind": file.kind, "shard": file.shard})
+            start += keys.num_rows
     return rows, slices
 
 

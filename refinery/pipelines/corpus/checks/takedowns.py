@@ -32,13 +32,20 @@ def check_takedowns(
                 return
     for number, takedown in enumerate(manifest.takedowns):
         newest = number == len(manifest.takedowns) - 1
-        yield from check_proof(store, takedown, manifest if newest else None)
+        yield from check_proof(store, takedown, manifest if newest else None, units_of(manifest))
         yield from check_counts(takedown, counted)
 
 
-def check_proof(store: Store, takedown: Takedown, manifest: Manifest | None) -> Iterator[str]:
+def units_of(manifest: Manifest) -> tuple[str, ...]:
+    """What the totals of the corpus count."""
+    return COUNTS if manifest.has_tokens else COUNTS[:1]
+
+
+def check_proof(
+    store: Store, takedown: Takedown, manifest: Manifest | None, units: Iterable[str] = COUNTS
+) -> Iterator[str]:
     """The proof is of this takedown, its sums hold, and nothing was left. manifest: of the version that it made, where
-    that is the current one."""
+    that is the current one. units: of `units_of`."""
     try:
         proof = unseal(store.read(takedown.proof), takedown.proof)
         if proof["kind"] != PROOF_KIND:
@@ -48,7 +55,7 @@ def check_proof(store: Store, takedown: Takedown, manifest: Manifest | None) -> 
         if proof["previous"]["manifest_sha256"] != takedown.previous:
             yield f"{takedown.proof}: it belongs to another previous version: {takedown.previous} expected"
         before, after = proof["previous"]["totals"], proof["totals"]
-        for unit in COUNTS:
+        for unit in units:
             counted = proof["removed"][unit], proof["reinstated"][unit]
             stated = getattr(takedown, unit), getattr(takedown, f"added_{unit}")
             if counted != stated:
@@ -64,10 +71,10 @@ def check_proof(store: Store, takedown: Takedown, manifest: Manifest | None) -> 
         if left:
             yield f"{takedown.proof}: requested rows are still there: {left}"
         if manifest is not None:
-            entries = {shard.bin.path: shard for shard in manifest.shards}
+            entries = {shard.content.path: shard for shard in manifest.shards}
             for each in proof["shards"]["rewritten"]:
                 shard = entries.get(each["path"])
-                if shard is None or shard.bin.sha256 != each["after"]["sha256"]:
+                if shard is None or shard.content.sha256 != each["after"]["sha256"]:
                     yield f"{takedown.proof}: {each['path']}: the file is not the one that the proof names"
     except FormatError as error:
         yield str(error)
@@ -124,7 +131,7 @@ def _paths(store: Store, manifest: Manifest) -> Iterable[str]:
     removals = [file.path for file in manifest.removals]
     proof = unseal(store.read(manifest.takedowns[-1].proof), manifest.takedowns[-1].proof)
     rewritten = {each["path"] for each in proof["shards"]["rewritten"]}
-    return [*(s.provenance.path for s in manifest.shards if s.bin.path in rewritten), *removals]
+    return [*(s.provenance.path for s in manifest.shards if s.content.path in rewritten), *removals]
 
 
 def _record(row: dict[str, Any]) -> int:
@@ -133,9 +140,10 @@ def _record(row: dict[str, Any]) -> int:
 
 def takedown_lines(manifest: Manifest, against: str) -> list[str]:
     """What was taken out, a line for each takedown."""
-    lines = [
-        f"takedown {number}: {each.documents:,} documents with {each.tokens:,} tokens removed, "
-        f"{each.added_documents:,} with {each.added_tokens:,} reinstated"
-        for number, each in enumerate(manifest.takedowns, 1)
-    ]
+    lines = []
+    for number, each in enumerate(manifest.takedowns, 1):
+        went, came = f"{each.documents:,} documents", f"{each.added_documents:,}"
+        if manifest.has_tokens:
+            went, came = f"{went} with {each.tokens:,} tokens", f"{came} with {each.added_tokens:,}"
+        lines.append(f"takedown {number}: {went} removed, {came} reinstated")
     return [*lines, f"compared with {against}"] if against else lines

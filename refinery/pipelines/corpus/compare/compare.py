@@ -50,9 +50,10 @@ class FateCount:
 class Documents:
     """How the documents of A and B compare. Pairs have the counts of both sides: (A, B).
 
-    same: one id, one size, and with one tokenizer as many tokens. cut: one id, another final text. changed: one record,
-    two ids. only: by side, and in it by fate, the largest first. moves: (what, before, after) -> documents of `same`
-    and `cut`. other_record: of these, how many come from another record now. sources: (what, side, source) -> count.
+    has_tokens: whether both count tokens. same: one id, one size, and with one tokenizer as many tokens. cut: one id,
+    another final text. changed: one record, two ids. only: by side, and in it by fate, the largest first. moves: (what,
+    before, after) -> documents of `same` and `cut`. other_record: of these, how many come from another record now.
+    by_source: (what, side, source) -> count.
     """
 
     same: tuple[Count, Count]
@@ -64,6 +65,7 @@ class Documents:
     moved_inputs: int
     by_source: Mapping[tuple[str, str, str], Count]
     entries: Mapping[str, tuple[Entry, ...]]
+    has_tokens: bool = True
 
     def lost(self, label: str) -> Count:
         """All documents that this side alone has."""
@@ -101,7 +103,7 @@ class Comparison:
 
     @property
     def identical(self) -> bool:
-        """Whether every file of tokens has the same name and bytes."""
+        """Whether every file of tokens, or of texts, has the same name and bytes."""
         return sorted(self.a.checksums()) == sorted(self.b.checksums())
 
     @property
@@ -109,9 +111,10 @@ class Comparison:
         """Whether documents, tokens or funnel differ; settings alone do not count."""
         if self.documents is None:
             return not self.identical
-        totals = [side.manifest.totals for side in (self.a, self.b)]
+        here, there = (side.manifest.totals for side in (self.a, self.b))
+        totals = any(here[unit] != there[unit] for unit in {*here} & {*there})  # tokens, where both count them
         counts = any(row.a != row.b for row in self.reasons)
-        return self.documents.differ or totals[0] != totals[1] or counts or bool(self.tokens_differ)
+        return self.documents.differ or totals or counts or bool(self.tokens_differ)
 
 
 def compare(
@@ -219,7 +222,8 @@ def _compare_documents(
         for side in sides.values():
             for rows, table in document_rows(side, shared, tuple(names)):
                 columns[side.label].add_numbers("text-bytes", rows["text_bytes"])
-                columns[side.label].add_numbers("token-count", rows["tokens"])
+                if side.manifest.has_tokens:
+                    columns[side.label].add_numbers("token-count", rows["tokens"])
                 columns[side.label].add(table, names)
                 join.add(side, rows)
         join.run()
@@ -284,6 +288,7 @@ def _documents(overlap: Overlap, fates: Names[Fate], sides: Mapping[str, Side]) 
         moved_inputs=len(shared.moved),
         by_source=dict(sorted(by_source.items())),
         entries={what: entries.get(Group(what), ()) for what in (CHANGED, CUT, MOVED)},
+        has_tokens=all(side.manifest.has_tokens for side in sides.values()),
     )
 
 

@@ -24,6 +24,7 @@ from refinery.pipelines.corpus.compare.words import (
     number,
     share,
     size_change,
+    tokens_of,
     value,
 )
 from refinery.pipelines.progress.words import human_bytes
@@ -74,8 +75,9 @@ def totals(found: Comparison) -> Html:
         ["lane", *(side.manifest.lane for _, side in sides), ""],
     ]
     for name in ("documents", "tokens", "bytes"):
-        before, after = (total[name] for total, _ in sides)
-        rows.append([name, f"{before:,}", f"{after:,}", change(before, after)])
+        counts = [total[name] for total, _ in sides if name in total]
+        if len(counts) == len(sides):
+            rows.append([name, *(f"{count:,}" for count in counts), change(*counts)])
     related = found.relation.lines() if found.relation else ()
     notes = [el("p", note, class_="note") for note in (*related, *found.notes)]
     places = [el("p", el("b", side.label), " ", el("code", side.prefix)) for _, side in sides]
@@ -92,7 +94,11 @@ def documents(found: Documents) -> Html:
     for n, side in enumerate("ab"):
         parts[n].append((side, lost[side.upper()].documents / most))
     counted = {**{MEANS[what]: pair for what, pair in pairs.items()}, MEANS["only"]: (lost["A"], lost["B"])}
-    rows = [[words, *pair_cells(*pair)] for words, pair in counted.items() if any(each.documents for each in pair)]
+    rows = [
+        [words, *pair_cells(*pair, found.has_tokens)]
+        for words, pair in counted.items()
+        if any(each.documents for each in pair)
+    ]
     moved = [
         el("p", f"{count:,} of these moved from {before} to {after} ({PLACES[which]})")
         for which, before, after, count in found.moves
@@ -103,7 +109,10 @@ def documents(found: Documents) -> Html:
             "Documents",
             key(*((what, MEANS[what]) for what in pairs), ("a", "only in A"), ("b", "only in B")),
             el("div", bars(parts, f"documents of A, {sums[0]:,}, and of B, {sums[1]:,}"), class_="pair"),
-            table(["", "in A", "in B", "bytes A", "bytes B", "tokens A", "tokens B"], rows),
+            table(
+                ["", "in A", "in B", "bytes A", "bytes B", *(["tokens A", "tokens B"] if found.has_tokens else [])],
+                rows,
+            ),
             el(
                 "details",
                 el("summary", "What these mean"),
@@ -115,22 +124,22 @@ def documents(found: Documents) -> Html:
             examples("Pages with another text", found.entries["changed"]),
             examples("Documents in another split or domain", found.entries["moved"]),
         ),
-        fates("A", "B", found.only["A"], lost["A"]),
-        fates("B", "A", found.only["B"], lost["B"]),
+        fates("A", "B", found.only["A"], lost["A"], found.has_tokens),
+        fates("B", "A", found.only["B"], lost["B"], found.has_tokens),
         by_source(found),
     )
 
 
-def pair_cells(a: Count, b: Count) -> list[str]:
+def pair_cells(a: Count, b: Count, has_tokens: bool) -> list[str]:
     """Documents, bytes and tokens of both."""
     return [
         *(f"{each.documents:,}" for each in (a, b)),
         *(human_bytes(each.bytes) for each in (a, b)),
-        *(f"{each.tokens:,}" for each in (a, b)),
+        *(f"{each.tokens:,}" for each in (a, b) if has_tokens),
     ]
 
 
-def fates(label: str, other: str, found: Sequence[FateCount], lost: Count) -> Html | None:
+def fates(label: str, other: str, found: Sequence[FateCount], lost: Count, has_tokens: bool) -> Html | None:
     """Documents of one side alone, by what became of them on the other one."""
     if not lost.documents:
         return None
@@ -141,14 +150,14 @@ def fates(label: str, other: str, found: Sequence[FateCount], lost: Count) -> Ht
             bars([[(label.lower(), part)]], share(part)),
             f"{each.count.documents:,}",
             share(part),
-            f"{each.count.tokens:,}",
+            *([f"{each.count.tokens:,}"] if has_tokens else []),
         ]
         for each in largest
         for part in (each.count.documents / lost.documents,)
     ]
     return section(
         f"Only in {label}: what became of them in {other}",
-        table([f"in {other}", "", "documents", "share", "tokens"], rows),
+        table([f"in {other}", "", "documents", "share", *(["tokens"] if has_tokens else [])], rows),
         [[replayed(each), examples(fate_words(each.fate), each.entries, each)] for each in largest],
     )
 
@@ -188,7 +197,7 @@ def example(entry: Entry, rules: Mapping[str, str]) -> Html | None:
         more = [el("p", rules[here.id])]
     elif entry.other:
         more = [el("p", "in favour of ", el("code", entry.other))]
-    facts = f"{here.source}, {here.split}/{here.domain}, {here.text_bytes:,} bytes, {here.tokens:,} tokens"
+    facts = f"{here.source}, {here.split}/{here.domain}, {here.text_bytes:,} bytes{tokens_of(here)}"
     return el(
         "div",
         el("p", here.url or here.origin),
@@ -202,13 +211,18 @@ def example(entry: Entry, rules: Mapping[str, str]) -> Html | None:
 def by_source(found: Documents) -> Html | None:
     """The documents of each source."""
     rows = [
-        [f"{source}: {MEANS[what]} ({side})", f"{count.documents:,}", human_bytes(count.bytes), f"{count.tokens:,}"]
+        [
+            f"{source}: {MEANS[what]} ({side})",
+            f"{count.documents:,}",
+            human_bytes(count.bytes),
+            *([f"{count.tokens:,}"] if found.has_tokens else []),
+        ]
         for (what, side, source), count in sorted(found.by_source.items(), key=lambda item: -item[1].documents)
         if what != "same" and count.documents
     ]
     if not rows:
         return None
-    shown = table(["source", "documents", "bytes", "tokens"], rows[:BY_SOURCE])
+    shown = table(["source", "documents", "bytes", *(["tokens"] if found.has_tokens else [])], rows[:BY_SOURCE])
     return section("What differs, by source", el("details", el("summary", f"{len(rows):,} rows"), shown))
 
 

@@ -79,6 +79,9 @@ def _pairs(files: Any) -> Iterator[tuple[str, str]]:
 
 
 def _tokenizer(side: Side) -> dict[str, Any]:
+    """What is known of a side's tokenizer; nothing of a corpus of texts."""
+    if not side.manifest.has_tokens:
+        return {}
     entry = side.manifest.tokenizer
     digest = next((file.sha256 for file in side.manifest.files if file.path == entry.path), None)
     return {"sha256": digest, "vocab_size": entry.vocab_size, "bos_id": entry.bos_id, "eos_id": entry.eos_id}
@@ -86,7 +89,7 @@ def _tokenizer(side: Side) -> dict[str, Any]:
 
 def same_tokenizer(a: Side, b: Side) -> bool:
     """Whether equal texts have equal tokens on both sides."""
-    return _tokenizer(a) == _tokenizer(b) and _tokenizer(a)["sha256"] is not None
+    return _tokenizer(a) == _tokenizer(b) and _tokenizer(a).get("sha256") is not None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -29,6 +29,9 @@ SETTINGS = 40  # lines of settings
 LINE = 400  # characters of a line that are shown
 
 
+UNITS = ("documents", "tokens", "bytes")  # of totals, as far as both corpora count them
+
+
 def text_lines(found: Comparison) -> Iterator[str]:
     """The whole comparison, what matters most first."""
     yield from (safe(line if len(line) <= LINE else f"{line[: LINE - 1]}…").rstrip() for line in _lines(found))
@@ -51,10 +54,11 @@ def _totals(found: Comparison) -> Iterator[str]:
     width = max(len(found.a.prefix), len(found.b.prefix))
     for side, manifest in zip((found.a, found.b), sides, strict=True):
         total = manifest.totals
-        counts = f"{total['documents']:>12,} documents {total['tokens']:>16,} tokens {human_bytes(total['bytes']):>9}"
+        tokens = f"{total['tokens']:>16,} tokens" if "tokens" in total else f"{'':>23}"
+        counts = f"{total['documents']:>12,} documents {tokens} {human_bytes(total['bytes']):>9}"
         yield f"  {side.label}  {side.prefix:<{width}}  {counts} of text, lane {manifest.lane}"
     before, after = (manifest.totals for manifest in sides)
-    changes = [f"{name} {change(before[name], after[name])}" for name in ("documents", "tokens", "bytes")]
+    changes = [f"{name} {change(before[name], after[name])}" for name in UNITS if name in before and name in after]
     yield f"  B - A: {', '.join(changes)}"
 
 

@@ -30,10 +30,10 @@ def _words(steps: tuple[Takedown, ...]) -> str:
     """ "a takedown removed 3 documents with 120 tokens and reinstated 1 with 40"."""
     total = totals_of(steps)
     how = "a takedown" if len(steps) == 1 else f"{len(steps):,} takedowns"
-    return (
-        f"{how} removed {total['documents']:,} documents with {total['tokens']:,} tokens and reinstated "
-        f"{total['added_documents']:,} with {total['added_tokens']:,}"
-    )
+    went, came = f"{total['documents']:,} documents", f"{total['added_documents']:,}"
+    if total["tokens"] or total["added_tokens"]:  # else they are texts
+        went, came = f"{went} with {total['tokens']:,} tokens", f"{came} with {total['added_tokens']:,}"
+    return f"{how} removed {went} and reinstated {came}"
 
 
 def relation(a: Side, b: Side) -> Relation | None:

@@ -45,14 +45,20 @@ def count_of(count: Count | None) -> str:
 
 
 def sizes(count: Count) -> str:
-    """ "12 documents, 3.4 kB, 800 tokens"."""
-    return f"{count.documents:,} documents, {human_bytes(count.bytes)}, {count.tokens:,} tokens"
+    """ "12 documents, 3.4 kB, 800 tokens", without tokens where none are counted."""
+    return f"{count.documents:,} documents, {human_bytes(count.bytes)}" + tokens_of(count)
+
+
+def tokens_of(counted: Count | Listed) -> str:
+    """ ", 800 tokens", or nothing of texts: a document of a corpus of tokens has one at least."""
+    return f", {counted.tokens:,} tokens" if counted.tokens else ""
 
 
 def size_change(a: Count | Listed, b: Count | Listed) -> str:
-    """ "120 → 90 bytes, 30 → 22 tokens"."""
+    """ "120 → 90 bytes, 30 → 22 tokens", the latter where both have some."""
     before, after = (each.bytes if isinstance(each, Count) else each.text_bytes for each in (a, b))
-    return f"{before:,} → {after:,} bytes, {a.tokens:,} → {b.tokens:,} tokens"
+    tokens = f", {a.tokens:,} → {b.tokens:,} tokens" if a.tokens and b.tokens else ""
+    return f"{before:,} → {after:,} bytes{tokens}"
 
 
 def value(setting: Any, most: int = VALUE) -> str:
@@ -85,8 +91,9 @@ def distance_words(distribution: Distribution) -> str:
 
 def headline(found: Comparison) -> str:
     """What a person reads first."""
+    content = "tokens" if found.a.manifest.has_tokens else "texts"
     if found.identical:
-        return "The tokens are the same, byte for byte."
+        return f"The {content} are the same, byte for byte."
     if found.documents is None:
         return "The tokens differ; the documents cannot be compared."
     if found.tokens_differ:
@@ -95,8 +102,11 @@ def headline(found: Comparison) -> str:
             "their texts differ in what is redacted or cut."
         )
     if not found.documents.differ:
-        same = "The documents are the same, but in other shards."
-        return same if not found.differ else f"{same} Their tokens or their funnels differ."
+        here, there = (side.manifest.written.endings for side in (found.a, found.b))
+        where = "in other shards" if here == there else "in files of another kind"
+        same = f"The documents are the same, but {where}."
+        counted = "tokens or their funnels" if found.documents.has_tokens else "funnels"
+        return same if not found.differ else f"{same} Their {counted} differ."
     documents = found.documents
     parts = [
         f"{documents.same[0].documents:,} documents are the same",

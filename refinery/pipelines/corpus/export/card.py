@@ -4,11 +4,16 @@ The card of the corpus itself is `refinery card` (pipelines/reports/cards/); bot
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from refinery.loader.format.document_fields import EXPORTS, fields_of
 from refinery.loader.format.manifest import Manifest
-from refinery.pipelines.reports.cards.front_matter import front_matter, shared_data
+from refinery.pipelines.reports.cards.front_matter import (
+    configurations,
+    front_matter,
+    load_program,
+    shared_data,
+    splits_of,
+)
 from refinery.pipelines.reports.cards.markdown import code, fenced, text
 from refinery.pipelines.reports.cards.tables import (
     funnel_table,
@@ -20,35 +25,10 @@ from refinery.pipelines.reports.cards.tables import (
 )
 
 
-def configurations(splits: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """A configuration of all domains, and one for each where there are several. splits: split -> its domains."""
-    domains = sorted({domain for names in splits.values() for domain in names})
-    whole = [{"split": split, "path": f"data/*/{split}-*.parquet"} for split in sorted(splits)]
-    single = [
-        {
-            "config_name": domain,
-            "data_files": [
-                {"split": split, "path": f"data/{domain}/{split}-*.parquet"}
-                for split in sorted(splits)
-                if domain in splits[split]
-            ],
-        }
-        for domain in domains
-    ]
-    return [
-        {"config_name": "default", "default": True, "data_files": whole},
-        *(entry for entry in single if len(domains) > 1 and entry["config_name"] != "default"),
-    ]
-
-
 def write_card(manifest: Manifest, fields: Sequence[str], sources: Mapping[str, Mapping[str, int]]) -> bytes:
     """The card of a corpus' export, the same bytes each time. sources: documents, tokens and bytes of each."""
-    splits: dict[str, list[str]] = {}
-    for shard in manifest.shards:
-        if shard.domain not in splits.setdefault(shard.split, []):
-            splits[shard.split].append(shard.domain)
-    data = shared_data(manifest.name, manifest.totals["documents"]) | {"configs": configurations(splits)}
-    program = ["from datasets import load_dataset", "", 'load_dataset("this-folder", split="train")']
+    configs = configurations(splits_of(manifest), lambda split, domain: f"data/{domain}/{split}-*.parquet")
+    data = shared_data(manifest.name, manifest.totals["documents"]) | {"configs": configs}
     lines = [
         *front_matter(data),
         f"# {text(manifest.name)}",
@@ -56,7 +36,7 @@ def write_card(manifest: Manifest, fields: Sequence[str], sources: Mapping[str, 
         f"{totals_line(manifest)}. Made by {made_by(manifest)} from the recipe below; the corpus has the fingerprint "
         f"{code(manifest.fingerprint)}. Licence and terms are those of the sources: add them here.",
         "",
-        *fenced("\n".join(program), "python"),
+        *fenced(load_program(), "python"),
         "## Sources",
         "",
         *source_counts(sources),

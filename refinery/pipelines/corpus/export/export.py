@@ -4,9 +4,10 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
+from refinery.loader.errors import NoTexts, NoTokens
 from refinery.pipelines.corpus.export.export_format import TOKENS
 from refinery.pipelines.corpus.export.options import ExportOptions
-from refinery.pipelines.corpus.export.place import open_corpus
+from refinery.pipelines.corpus.export.place import SourceCorpus, open_corpus
 from refinery.pipelines.corpus.export.texts import TextExport
 from refinery.pipelines.run.prefix import location
 from refinery.pipelines.runners.runner import Runner
@@ -44,6 +45,8 @@ def export_corpus(
     corpus = open_corpus(str(prefix))
     if location(str(output)).startswith(f"{corpus.root}/"):
         raise ValueError(f"--output: {output} given, which is inside the corpus; name another place")
+    if not corpus.manifest.has_tokens:
+        raise _refusal(corpus, options)
     if options.format == TOKENS:
         from refinery.pipelines.corpus.export.token_export import TokenExport
 
@@ -56,3 +59,16 @@ def export_corpus(
             )
         return made
     return TextExport(corpus, str(output), options, runner, work, recipe, say).run()
+
+
+def _refusal(corpus: SourceCorpus, options: ExportOptions) -> ValueError:
+    """Why a corpus of texts is not exported: an export makes texts of tokens, or files of tokens."""
+    if options.format == TOKENS:
+        return NoTokens(corpus.root)
+    if not corpus.manifest.written.has_texts:
+        return NoTexts(corpus.root)
+    endings = ", ".join(ending for _, ending in corpus.manifest.written.own)
+    return ValueError(
+        f"{corpus.root}: its shards are texts already ({endings}): use train/ and validation/ as they are; "
+        "`refinery card` writes a README.md for them"
+    )

@@ -22,7 +22,9 @@ from refinery.loader.format.provenance import stage_columns
 from refinery.loader.format.shard_files import load_index, read_file
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.export.options import all_fields
+from refinery.pipelines.recipe.writers import find_writer
 from refinery.transforms.core.document import text_bytes
+from refinery.transforms.core.stage import Writer
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
@@ -47,38 +49,54 @@ class TextDiffers(RuntimeError):
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """What a worker must know of a corpus beside a shard's entry. root: its location. tokenizer: path of its file."""
+    """What a worker must know of a corpus beside a shard's entry. root: its location. writer: what wrote its shards.
+    tokenizer: path of its file; of a corpus of texts dtype and tokenizer are ""."""
 
     root: str
-    dtype: str
     columns: tuple[Column, ...]
-    tokenizer: str
-    bos_id: int | None
-    eos_id: int | None
+    writer: Writer
+    dtype: str = ""
+    tokenizer: str = ""
+    bos_id: int | None = None
+    eos_id: int | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its documents beside their texts."""
+        return provenance_schema(self.columns, self.writer.counts_tokens)
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        """The columns of its provenance files."""
+        return provenance_schema(self.columns, self.writer.counts_tokens, self.writer.has_text_column)
 
 
 def corpus_facts(root: str, manifest: Manifest) -> CorpusFacts:
-    """The facts of the corpus at `root`."""
+    """The facts of the corpus at `root`. Raises FormatError for one of texts whose writer is not known here."""
+    writer = find_writer(manifest)
+    if not manifest.has_tokens:
+        return CorpusFacts(root, manifest.columns, writer)
     own = manifest.tokenizer
     path = open_store(root).url(own.path)
-    return CorpusFacts(root, manifest.dtype, manifest.columns, path, own.bos_id, own.eos_id)
+    return CorpusFacts(root, manifest.columns, writer, manifest.dtype, path, own.bos_id, own.eos_id)
+
+
+PLACED = ("split", "domain", "index", "count", "documents", "token_count")
+CHECKED = ("path", "size", "crc32c", "sha256", "block_crc32c")
 
 
 def plain_entry(entry: ShardEntry) -> dict[str, Any]:
     """A shard's entry as JSON-able data; `parse_entry` is its inverse."""
-    names = ("split", "domain", "index", "count", "documents", "tokens")
-    provenance = entry.provenance  # refused where there is none
-    files = {"bin": entry.bin, "idx": entry.idx, "provenance_file": provenance}
-    checked = ("path", "size", "crc32c", "sha256", "block_crc32c")
-    plain = {kind: {name: getattr(file, name) for name in checked} for kind, file in files.items()}
-    return {name: getattr(entry, name) for name in names} | plain
+    every = *entry.written, entry.provenance  # refused where there is none
+    files = [{name: getattr(file, name) for name in CHECKED} for file in every]
+    return {name: getattr(entry, name) for name in PLACED} | {"files": files}
 
 
 def parse_entry(plain: Mapping[str, Any]) -> ShardEntry:
     """The entry of `plain_entry`."""
-    files = [FileEntry(**plain[kind]) for kind in ("bin", "idx", "provenance_file")]
-    named = {name: plain[name] for name in ("split", "domain", "index", "count", "documents")}
-    return ShardEntry(**named, token_count=plain["tokens"], written=tuple(files[:2]), provenance_file=files[2])
+    *written, provenance = (FileEntry(**file) for file in plain["files"])
+    placed = {name: plain[name] for name in PLACED}
+    return ShardEntry(**placed, written=tuple(written), provenance_file=provenance)
 
 
 def row_schema(columns: Sequence[Column], fields: Collection[str], dtype: str) -> pa.Schema:

@@ -156,7 +156,7 @@ def scan_shard(
     columns = chooser.columns(manifest, names[corpus])
     index = opened.index_of(entry)
     found, first = [np.empty(0, CANDIDATE)], 0
-    with opened.parquet(entry.provenance.path, opened.schema) as file:
+    with opened.parquet(entry.provenance.path, opened.manifest.provenance_schema) as file:
         for batch in file.iter_batches(batch_size=65_536, columns=columns):
             some = chooser.choose(pa.Table.from_batches([batch]), manifest, names[corpus])
             some["document"] += first

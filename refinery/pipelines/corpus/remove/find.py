@@ -15,15 +15,16 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from refinery.loader.format.manifest import Column, FileEntry, Manifest, ShardEntry, provenance_schema
+from refinery.loader.format.manifest import FileEntry, Manifest, ShardEntry
 from refinery.loader.format.parquet.batches import stored_batches, stored_table
 from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA
 from refinery.loader.format.shard_files import load_index, read_file
-from refinery.loader.format.takedown import KEPT, NOWHERE, REMOVED_SCHEMA, REQUESTED
+from refinery.loader.format.takedown import KEPT, NO_TOKENS, NOWHERE, REMOVED_SCHEMA, REQUESTED
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.export.rows import CorpusFacts, parse_entry, plain_entry
 from refinery.pipelines.corpus.remove.request import BENCHMARK, KEY, LISTS, Keys, Request, where_rule
+from refinery.pipelines.published.shard_texts import shard_texts
 from refinery.transforms.core.answers import answer_of
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import Document
@@ -72,8 +73,8 @@ def save_request(store: Store, request: Request) -> None:
 
 
 @lru_cache(maxsize=1)
-def load_request(work: str, columns: tuple[Column, ...]) -> Request:
-    """What `save_request` has published, kept for this process. columns: of the stages of the corpus."""
+def load_request(work: str, schema: pa.Schema) -> Request:
+    """What `save_request` has published, kept for this process. schema: of the documents of the corpus."""
     store = open_store(work)
     head = orjson.loads(store.read("request/request.json"))
     lists = {}
@@ -82,7 +83,7 @@ def load_request(work: str, columns: tuple[Column, ...]) -> Request:
             data = io.BytesIO(store.read(f"request/{name}.npy"))
             keys = np.frombuffer(np.load(data, allow_pickle=False).tobytes(), KEY)
             lists[name] = Keys(keys, np.load(data, allow_pickle=False), **head["lists"][name])
-    where = where_rule(head["where"], provenance_schema(columns)) if head["where"] else None
+    where = where_rule(head["where"], schema) if head["where"] else None
     return Request(lists, tuple(head["licences"]), tuple(head["sources"]), where)
 
 
@@ -102,7 +103,7 @@ def find_in(line: bytes, job: FindJob) -> Iterator[bytes]:
     """The side-output record of the part with what is asked for in a shard or a removals file, none where that is
     nothing. Memory: a batch of rows and what is found; for benchmarks the shard's tokens, too."""
     task = orjson.loads(line)
-    store, request = open_store(job.corpus.root), load_request(job.work, job.corpus.columns)
+    store, request = open_store(job.corpus.root), load_request(job.work, job.corpus.schema)
     if "shard" in task:
         entry = parse_entry(task["shard"])
         found = list(in_shard(store, entry, request, job))
@@ -118,14 +119,14 @@ def in_shard(store: Store, entry: ShardEntry, request: Request, job: FindJob) ->
     """Rows of FOUND_SCHEMA: the shard's documents that are asked for, by the request or by their texts."""
     texts = contaminated(store, entry, job) if job.decontaminate else {}
     place = {"split": entry.split, "domain": entry.domain, "index": entry.index}
-    row, schema = 0, provenance_schema(job.corpus.columns)
-    names = [name for name in schema.names if name in {*IN_SHARD, *request.columns}]
-    for batch in stored_batches(store, entry.provenance.path, names, exactly=schema):
+    row, no_tokens = 0, {} if job.corpus.writer.counts_tokens else NO_TOKENS
+    names = [name for name in job.corpus.schema.names if name in {*IN_SHARD, *request.columns}]
+    for batch in stored_batches(store, entry.provenance.path, names, exactly=job.corpus.file_schema):
         columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
         for at, asked in enumerate(request.match(columns)):
             items, matched = texts.get(row + at, ("", ""))
             if asked or items:
-                known = {name: columns[name][at] for name in IN_SHARD}
+                known = no_tokens | {name: columns[name][at] for name in IN_SHARD if name in columns}
                 why = {"was": KEPT, "why": REQUESTED, "request": asked or items, "matched": matched}
                 yield {**known, **place, **why, "row": row + at, "kept_id": known["id"]}
         row += len(batch)
@@ -145,17 +146,13 @@ def in_removals(store: Store, entry: FileEntry, request: Request) -> Iterator[di
 
 def contaminated(store: Store, entry: ShardEntry, job: FindJob) -> dict[int, tuple[str, str]]:
     """Row -> (items of benchmarks, the text around the first) of the shard's documents that hold any: what the judge of
-    the stage decontaminate says of the text that its tokens give."""
+    the stage decontaminate says of the text, or of what its tokens give."""
     params = job.decontaminate
     if params is None:
         return {}
-    contents, tokenizer = load_benchmarks(params), load_tokenizer(job.corpus.tokenizer)
-    index = load_index(store, entry)
-    tokens = np.frombuffer(read_file(store, entry.bin), index.dtype)
-    head, tail = job.corpus.bos_id is not None, job.corpus.eos_id is not None
+    contents = load_benchmarks(params)
     found: dict[int, tuple[str, str]] = {}
-    for row, (start, length) in enumerate(zip(index.offsets.tolist(), index.lengths.tolist(), strict=True)):
-        text = tokenizer.decode(tokens[start + head : start + length - tail])
+    for row, text in enumerate(texts_of(store, entry, job.corpus)):
         answer = answer_of(judge_contamination(Document(b"", text, "", "", "", 0), contents, params))
         if answer.found:
             spans, _ = contents.index.scan(text)
@@ -164,6 +161,18 @@ def contaminated(store: Store, entry: ShardEntry, job: FindJob) -> dict[int, tup
             shown = text[first : min(max(end, first), first + EXCERPT)]
             found[row] = " ".join(f"{BENCHMARK}:{name}" for name in answer.found), shown
     return found
+
+
+def texts_of(store: Store, entry: ShardEntry, corpus: CorpusFacts) -> Iterator[str]:
+    """The texts of a shard, or what its tokens give. Memory: its files."""
+    if not corpus.writer.counts_tokens:
+        yield from shard_texts(store, corpus.writer, entry, whole=True)
+        return
+    tokenizer, index = load_tokenizer(corpus.tokenizer), load_index(store, entry)
+    tokens = np.frombuffer(read_file(store, entry.bin), index.dtype)
+    head, tail = corpus.bos_id is not None, corpus.eos_id is not None
+    for start, length in zip(index.offsets.tolist(), index.lengths.tolist(), strict=True):
+        yield tokenizer.decode(tokens[start + head : start + length - tail])
 
 
 @dataclass

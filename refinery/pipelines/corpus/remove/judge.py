@@ -32,11 +32,13 @@ ASKED = "the request names it, too"
 
 @dataclass(frozen=True)
 class Allowed:
-    """What may come back. columns: of the corpus' stages. benchmarks: what no text may hold."""
+    """What may come back. columns: of the corpus' stages. benchmarks: what no text may hold. has_tokens: whether the
+    corpus is one of tokens."""
 
     request: Request
     columns: Sequence[Column]
     benchmarks: DecontaminateParams | None = None
+    has_tokens: bool = True
 
     def against(self, document: Document) -> str:
         """Why a document may not, in the form that deduplication reads; "" where it may."""
@@ -56,7 +58,8 @@ class Allowed:
         """The same of a document as it would be published, with all that the stages noted."""
         if self.request.where is None:
             return ""
-        (row,) = provenance_rows(batch_of([document], 0), [len(document.tokens)], self.columns, counted)
+        lengths = [len(document.tokens)] if self.has_tokens else None
+        (row,) = provenance_rows(batch_of([document], 0), lengths, self.columns, counted)
         return ASKED if self.request.match({name: [value] for name, value in row.items()})[0] else ""
 
     @property

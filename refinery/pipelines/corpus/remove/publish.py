@@ -5,17 +5,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refinery.loader.format.fields import Fields
 from refinery.loader.format.listed import shard_table, shard_totals
 from refinery.loader.format.manifest import (
     SCHEMA_VERSION,
     Manifest,
     ShardEntry,
     check_funnel,
-    parse_shard,
     seal,
 )
-from refinery.loader.format.publish_manifest import describe_file, make_manifest, whole_payload
+from refinery.loader.format.publish_manifest import describe_file, make_manifest, reported_shard, whole_payload
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.takedown import (
     PROOF_KIND,
@@ -25,6 +23,7 @@ from refinery.loader.format.takedown import (
     describe_takedown,
     takedown_name,
 )
+from refinery.loader.format.written import WrittenFiles
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.corpus.checks.takedowns import check_left
 from refinery.pipelines.corpus.export.place import SourceCorpus
@@ -52,6 +51,7 @@ from refinery.pipelines.corpus.remove.rows import Row, key_of, rows_of
 from refinery.pipelines.corpus.remove.shards import with_new
 from refinery.pipelines.published.dropped import DROPPED
 from refinery.pipelines.published.statistics.published import STATISTICS
+from refinery.pipelines.reports.cards.text_card import README, with_text_card
 from refinery.pipelines.reports.run.write import REPORT, leave_report
 from refinery.pipelines.run.funnel import CountsDisagree, check_removals
 from refinery.transforms.core.safe_text import printable
@@ -88,10 +88,12 @@ def publish_version(
     old, new, manifest = corpus.store, place.store, corpus.manifest
     payload = whole_payload(old)
     shards = with_new(payload["shards"], result.shards)
-    written = {shard["files"]["bin"]["path"] for shard in result.shards}
-    same = [entry for entry in manifest.shards if entry.bin.path not in written]
+    kind = manifest.written.kinds[0]
+    written = {shard["files"][kind]["path"] for shard in result.shards}
+    same = [entry for entry in manifest.shards if entry.content.path not in written]
     ways = copy_files(old, new, [file for entry in same for file in (*entry.files, *entry.packed)])
-    others = list(copied(manifest.files, (STATISTICS, DROPPED, f"{REJECTS}/", f"{REMOVALS}/", f"{LOOKUP}/")))
+    rewritten = (STATISTICS, DROPPED, README, f"{REJECTS}/", f"{REMOVALS}/", f"{LOOKUP}/")
+    others = list(copied(manifest.files, rewritten))
     copy_files(old, new, others)
     decision, outcome = result.decision, result.outcome
     lower = outcome.of(Demoted)
@@ -114,11 +116,11 @@ def publish_version(
         publish_listing(new, number, "removed.parquet", removed_table(result.gone, [*decision.deleted, *rest]))
     )
     removed_path, added_path = files[-1]["path"], ""
-    added = list(_added(new, shards, outcome.of(Reinstated)))
+    added = list(_added(new, manifest.written, shards, outcome.of(Reinstated)))
     if added:
         files.append(publish_listing(new, number, "added.parquet", added_table(added)))
         added_path = files[-1]["path"]
-    before = {shard.bin.path: shard for shard in manifest.shards}
+    before = {shard.content.path: shard for shard in manifest.shards}
     takedown = Takedown(
         previous=corpus.sha256,
         fingerprint=place.fingerprint,
@@ -160,7 +162,7 @@ def publish_version(
         },
         "rejects_removed": rejects_gone,
         "shards": {
-            "rewritten": [_both(before.get(shard["files"]["bin"]["path"]), shard) for shard in result.shards],
+            "rewritten": [_both(before.get(shard["files"][kind]["path"]), shard, kind) for shard in result.shards],
             "same": len(same),
         },
         "left_out": [name for name in LEFT_OUT if name != STATISTICS or not statistics],
@@ -178,7 +180,7 @@ def publish_version(
         "stages": stages,
         "takedowns": [*(describe_takedown(each) for each in (*manifest.takedowns, takedown))],
     }
-    made = make_manifest(payload)  # what readers will accept, before it counts
+    made = make_manifest(with_text_card(new, payload))  # what readers will accept, before it counts
     if problems := list(check_left(new, made.manifest)):
         raise CountsDisagree(
             "removed documents are still in the files, so no manifest is written:\n  " + "\n  ".join(problems)
@@ -211,23 +213,31 @@ def new_funnel(
     return rows.finish(result.decision.gone)
 
 
-def _added(new: Store, shards: Iterable[Mapping[str, Any]], fates: Sequence[Reinstated]) -> Iterable[dict[str, Any]]:
+def _added(
+    new: Store, files: WrittenFiles, shards: Iterable[Mapping[str, Any]], fates: Sequence[Reinstated]
+) -> Iterable[dict[str, Any]]:
     """Rows of ADDED_SCHEMA: where what came back is now."""
     wanted = {key_of(fate.row): fate for fate in fates}
     ids = {fate.row["id"] for fate in fates}
-    entries = [parse_shard(Fields(dict(shard), "shard"), "") for shard in shards] if wanted else []
-    for entry in entries:
-        for row in rows_of(new, entry, ids):
+    for entry in [reported_shard(shard, files) for shard in shards] if wanted else ():
+        for row in rows_of(new, files, entry, ids):
             if fate := wanted.get(key_of(row)):
                 yield {**{name: row[name] for name in row if name != "was"}, "instead_of": fate.instead_of}
 
 
-def _both(before: ShardEntry | None, after: Mapping[str, Any]) -> dict[str, Any]:
-    """A rewritten shard before, null where there was none, and after."""
-    counts = {"documents": before.documents, "tokens": before.tokens, "sha256": before.bin.sha256} if before else None
-    file = after["files"]["bin"]
-    now = {"documents": after["documents"], "tokens": after["tokens"], "sha256": file["sha256"]}
-    return {"path": file["path"], "before": counts, "after": now}
+def _both(before: ShardEntry | None, after: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """A rewritten shard before, null where there was none, and after. kind: of the file with its documents."""
+    file = after["files"][kind]
+    now = {"documents": after["documents"], "tokens": after.get("tokens"), "sha256": file["sha256"]}
+    was = before and {
+        "documents": before.documents, "tokens": before.token_count, "sha256": before.content.sha256
+    }  # fmt: skip
+    return {"path": file["path"], "before": was and _known(was), "after": _known(now)}
+
+
+def _known(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what a corpus of texts does not count."""
+    return {name: value for name, value in counts.items() if value is not None}
 
 
 def _removed(result: Result, rest: Sequence[Row]) -> dict[str, Any]:
@@ -275,6 +285,8 @@ def _check(
     """Raise CountsDisagree unless what was there is what is there now and what went, without what came back."""
     problems = check_funnel(funnel) + check_removals(funnel, removals)
     for unit, came in (("documents", takedown.added_documents), ("tokens", takedown.added_tokens)):
+        if unit not in totals:
+            continue
         now = totals[unit] + getattr(takedown, unit) - came
         if now != manifest.totals[unit]:
             problems.append(f"{manifest.totals[unit]} {unit} were there, {now} are accounted for")

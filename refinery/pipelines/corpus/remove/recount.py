@@ -7,7 +7,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,13 +15,13 @@ import apache_beam as beam
 import orjson
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.fields import Fields
-from refinery.loader.format.manifest import ShardEntry, parse_shard, provenance_schema, shard_name
+from refinery.loader.format.manifest import ShardEntry, shard_name
 from refinery.loader.format.parquet.batches import stored_batches
+from refinery.loader.format.publish_manifest import reported_shard
 from refinery.loader.format.takedown import STAGE
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.export.place import SourceCorpus
-from refinery.pipelines.corpus.export.rows import parse_entry, plain_entry
+from refinery.pipelines.corpus.export.rows import CorpusFacts, corpus_facts, parse_entry, plain_entry
 from refinery.pipelines.corpus.remove.place import Place
 from refinery.pipelines.corpus.remove.rewrite import shuffled_meta
 from refinery.pipelines.progress.work import Step, Work
@@ -43,16 +43,16 @@ JOB = "recount"
 NUMBER = 20_000  # of the job: behind all of those that decide families
 
 
-def recount_shard(line: bytes, root: str, columns: Sequence[Any], notes: Measured) -> bytes:
+def recount_shard(line: bytes, corpus: CorpusFacts, notes: Measured) -> bytes:
     """The side-output record of the documents of a shard, as its writer measures them. Memory: a batch of its
     provenance."""
     entry = parse_entry(orjson.loads(line))
-    store, schema = open_store(root), provenance_schema(columns)
-    names, tally = [column.name for column in columns], ShardTally(notes)
-    for batch in stored_batches(store, entry.provenance.path, schema.names, exactly=schema):
+    names, tally = [column.name for column in corpus.columns], ShardTally(notes)
+    path, wanted = entry.provenance.path, corpus.schema.names
+    for batch in stored_batches(open_store(corpus.root), path, wanted, exactly=corpus.file_schema):
         for row in batch.to_pylist():
             own = {name: row[name] for name in names}
-            tally.add(row, shuffled_meta(row["meta"], own, row["copies"], row["sources"]), row["token_count"])
+            tally.add(row, shuffled_meta(row["meta"], own, row["copies"], row["sources"]), row.get("token_count"))
     work_done("shards", 1)
     return tally.record(shard_name(entry.split, entry.domain, entry.index, entry.count))
 
@@ -62,15 +62,14 @@ class Recount(beam.PTransform):
     """Measure the documents of every shard of a list."""
 
     tasks: TaskList
-    root: str
-    columns: tuple[Any, ...]
+    corpus: CorpusFacts
     notes: Measured
 
     def __post_init__(self) -> None:
         super().__init__(JOB)
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
-        count = partial(recount_shard, root=self.root, columns=self.columns, notes=self.notes)
+        count = partial(recount_shard, corpus=self.corpus, notes=self.notes)
         records = begin | ReadTaskList(self.tasks) | "measure" >> beam.Map(count).with_output_types(bytes)
         add_side_output(begin.pipeline, records)
         return records
@@ -88,16 +87,21 @@ def publish_statistics(
     recipe = _recipe(corpus, recipe_file)
     if recipe is None:
         return None
-    entries = [parse_shard(Fields(dict(shard), "shard"), "") for shard in shards]
+    manifest = corpus.manifest
+    entries = [reported_shard(shard, manifest.written) for shard in shards]
     published = _count(place, corpus, recipe, [entry for entry in entries if entry.documents])
     dedup = {"counters": [{"stage": row["stage"]} for row in funnel if row["stage"] != STAGE]}
     points = tuple(
         describe_point(
-            point, STAGE if point is PUBLISHED else after, published if point is PUBLISHED else None, recipe.notes()
+            point,
+            STAGE if point is PUBLISHED else after,
+            published if point is PUBLISHED else None,
+            recipe.notes(),
+            manifest.has_tokens,
         )
         for point, after in places(recipe, dedup)
     )
-    found = Statistics(points=points, clusters=(), shards=describe_shards(published, len(entries)))
+    found = Statistics(points=points, clusters=(), shards=describe_shards(published, len(entries), manifest.has_tokens))
     place.store.create(STATISTICS, dump_statistics(found))
     return describe(place.store, STATISTICS)
 
@@ -111,14 +115,14 @@ def _recipe(corpus: SourceCorpus, recipe_file: str) -> Recipe | None:
 
 
 def _count(place: Place, corpus: SourceCorpus, recipe: Recipe, entries: Sequence[ShardEntry]) -> Tally:
-    columns = tuple(corpus.manifest.columns)
+    facts = replace(corpus_facts(corpus.root, corpus.manifest), root=place.root)
     lines = [orjson.dumps(plain_entry(entry), option=orjson.OPT_SORT_KEYS) for entry in entries]
 
     def build(pipeline: beam.Pipeline) -> None:
         tasks = write_task_list(place.work, JOB, lines)
-        pipeline | Recount(tasks, place.root, columns, measured_notes(recipe.notes()))
-        facts = {"fingerprint": place.fingerprint}
-        pipeline | WriteReport(place.work, f"{JOB}/report.json", facts, {KIND: MergeStatistics})
+        pipeline | Recount(tasks, facts, measured_notes(recipe.notes()))
+        head = {"fingerprint": place.fingerprint}
+        pipeline | WriteReport(place.work, f"{JOB}/report.json", head, {KIND: MergeStatistics})
 
     report = place.run_job(JOB, build, NUMBER, Work(JOB, steps=[Step("shards", len(lines))]))
     packed = report[KIND].get(PUBLISHED.name)

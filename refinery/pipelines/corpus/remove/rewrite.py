@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import ShardEntry, provenance_schema, shard_name
+from refinery.loader.format.manifest import ShardEntry, shard_name
 from refinery.loader.format.packed import PackedFormat
 from refinery.loader.format.parquet.batches import bounded_table
 from refinery.loader.format.shard_files import load_index, read_file
@@ -26,6 +26,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.export.rows import CorpusFacts, parse_entry, plain_entry
 from refinery.pipelines.corpus.export.text_job import finish, finished, record_name
+from refinery.pipelines.published.shard_texts import shard_texts
 from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import meta_json
@@ -53,9 +54,9 @@ class ShardPlace:
     count: int
 
     @property
-    def path(self) -> str:
-        """Of its .bin."""
-        return f"{shard_name(self.split, self.domain, self.index, self.count)}.bin"
+    def name(self) -> str:
+        """The path of its files without endings."""
+        return shard_name(self.split, self.domain, self.index, self.count)
 
 
 @dataclass
@@ -130,6 +131,7 @@ def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
             columns=job.corpus.columns,
             packed=job.packed,
             counted=job.counted,
+            writer=job.corpus.writer,
             keep_empty=True,  # the version before has it, and a state of that version counts its tokens
         )
         with closing(written):  # what follows are statistics, which are counted of all shards together
@@ -142,19 +144,15 @@ def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
 
 def staying(store: Store, entry: ShardEntry, plan: Mapping[str, Any], job: RewriteJob) -> pa.Table:
     """The documents of a shard that stay, in the shuffle's form, BATCH_SCHEMA."""
-    index = load_index(store, entry)
-    tokens = read_file(store, entry.bin)
     provenance = io.BytesIO(read_file(store, entry.provenance))
-    schema = provenance_schema(job.corpus.columns)
-    table = bounded_table(provenance, store.url(entry.provenance.path), exactly=schema)
-    if table.num_rows != len(index):
+    names, schema = job.corpus.schema.names, job.corpus.file_schema
+    table = bounded_table(provenance, store.url(entry.provenance.path), names, exactly=schema)
+    if table.num_rows != entry.documents:
         raise FormatError(f"{store.url(entry.provenance.path)}: its rows are not those of the shard")
-    keep = np.ones(len(index), np.bool_)
+    keep = np.ones(entry.documents, np.bool_)
     keep[plan["drop"]] = False
     rows = np.flatnonzero(keep)
-    width = index.dtype.itemsize
-    begins = index.pointers[rows].tolist()
-    every = [tokens[at : at + length * width] for at, length in zip(begins, index.lengths[rows].tolist(), strict=True)]
+    every = (_tokens if job.corpus.writer.counts_tokens else _texts)(store, entry, rows, job)
     copies = {bytes.fromhex(id_): (count, sources) for id_, count, sources in plan["copies"]}
     kept = table.take(pa.array(rows))
     ids, metas, columns = kept["id"].to_pylist(), [], []
@@ -164,7 +162,7 @@ def staying(store: Store, entry: ShardEntry, plan: Mapping[str, Any], job: Rewri
         count, sources = copies.get(ids[at], (count, sources))
         full = shuffled_meta(meta, {name: values[at] for name, values in own.items()}, count, sources)
         metas.append(meta_json(full))
-        columns.append(structure(full, np.frombuffer(every[at], index.dtype), job))
+        columns.append(structure(full, every[at], job))
     orders = [order_key(job.seed, id_) for id_ in ids]
     made = {"order": orders, "meta": metas, "tokens": every, "columns": columns}
     arrays = [
@@ -174,6 +172,22 @@ def staying(store: Store, entry: ShardEntry, plan: Mapping[str, Any], job: Rewri
     return pa.table(arrays, schema=BATCH_SCHEMA)
 
 
+def _tokens(store: Store, entry: ShardEntry, rows: npt.NDArray[np.int64], job: RewriteJob) -> list[bytes]:
+    """The tokens of these documents of a shard."""
+    index, tokens = load_index(store, entry), read_file(store, entry.bin)
+    if len(index) != entry.documents:
+        raise FormatError(f"{store.url(entry.provenance.path)}: its rows are not those of the shard")
+    begins, sizes = index.pointers[rows].tolist(), (index.lengths[rows] * index.dtype.itemsize).tolist()
+    return [tokens[at : at + size] for at, size in zip(begins, sizes, strict=True)]
+
+
+def _texts(store: Store, entry: ShardEntry, rows: npt.NDArray[np.int64], job: RewriteJob) -> list[bytes]:
+    """The texts of these documents of a shard, in UTF-8."""
+    wanted = set(rows.tolist())
+    texts = shard_texts(store, job.corpus.writer, entry, whole=True)
+    return [text.encode() for row, text in enumerate(texts) if row in wanted]
+
+
 def shuffled_meta(meta: str, own: Mapping[str, Any], copies: int, sources: Sequence[str]) -> dict[str, Any]:
     """What the shuffle had of a document beside its tokens: the inverse of `transforms.write.shards.provenance_rows`,
     which takes the stages' columns out of it."""
@@ -181,7 +195,7 @@ def shuffled_meta(meta: str, own: Mapping[str, Any], copies: int, sources: Seque
     return {**orjson.loads(meta), **columns, "copies": copies, "copy_sources": ",".join(sources)}
 
 
-def structure(meta: Mapping[str, Any], tokens: npt.NDArray[Any], job: RewriteJob) -> bytes:
+def structure(meta: Mapping[str, Any], tokens: bytes, job: RewriteJob) -> bytes:
     """The columns of a document's tokens for packed rows: what the encoder made of its note of chunks, once more."""
     if job.packed is None or not job.packed.structure or CHUNKS not in meta:
         return b""
@@ -192,7 +206,8 @@ def structure(meta: Mapping[str, Any], tokens: npt.NDArray[Any], job: RewriteJob
             "cannot be rewritten; run the recipe again without these documents"
         )
     head, tail = int(job.corpus.bos_id is not None), int(job.corpus.eos_id is not None)
-    ids = tokens[head : len(tokens) - tail]
+    every = np.frombuffer(tokens, job.corpus.dtype)
+    ids = every[head : len(every) - tail]
     try:
         return token_columns(tokenizer.decode(ids), ids, meta, tokenizer, (head, tail))
     except Lost:

@@ -12,7 +12,8 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, ShardEntry, provenance_schema
 from refinery.loader.format.parquet.batches import stored_batches
 from refinery.loader.format.removals import REFERENCE, REMOVALS_SCHEMA, URL_DUPLICATE, column_ids
-from refinery.loader.format.takedown import KEPT
+from refinery.loader.format.takedown import KEPT, NO_TOKENS
+from refinery.loader.format.written import WrittenFiles
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.remove.request import KEY
 from refinery.pipelines.published.placement import Plan, read_plan
@@ -20,7 +21,6 @@ from refinery.pipelines.published.placement import Plan, read_plan
 Row = dict[str, Any]
 Key = tuple[bytes, str, str]
 PLACED = ["id", "url", "source", "origin", "text_bytes", "token_offset", "token_count", "copies", "sources"]
-PLACED_SCHEMA = provenance_schema(())
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
@@ -114,15 +114,18 @@ def locate(store: Store, manifest: Manifest, ids: Iterable[bytes]) -> list[Row]:
                 places.setdefault(place, set()).add(id_)
     found: list[Row] = []
     for place in sorted(places):
-        found += rows_of(store, entries[place], places[place])
+        found += rows_of(store, manifest.written, entries[place], places[place])
     return found
 
 
-def rows_of(store: Store, entry: ShardEntry, ids: Iterable[bytes]) -> Iterator[Row]:
-    """The documents of these ids in a shard."""
+def rows_of(store: Store, written: WrittenFiles, entry: ShardEntry, ids: Iterable[bytes]) -> Iterator[Row]:
+    """The documents of these ids in a shard. written: the files of its corpus."""
     wanted, start = sorted_keys(ids), 0
+    schema = provenance_schema((), written.has_tokens)
     place = {"split": entry.split, "domain": entry.domain, "index": entry.index, "was": KEPT}
-    for batch in stored_batches(store, entry.provenance.path, PLACED, PLACED_SCHEMA):
+    place |= {} if written.has_tokens else NO_TOKENS
+    names = [name for name in PLACED if name in schema.names]
+    for batch in stored_batches(store, entry.provenance.path, names, schema):
         rows = np.flatnonzero(among(column_ids(batch.column("id")), wanted))
         for row, known in zip(rows.tolist(), batch.take(pa.array(rows)).to_pylist(), strict=True):
             yield {**known, **place, "row": start + row}

@@ -23,7 +23,7 @@ from refinery.pipelines.corpus.remove.rows import (
 from refinery.pipelines.published.placement import Plan
 from refinery.transforms.write.shuffle import ShardParams, shard_counts
 
-Changes = dict[str, ShardChange]  # path of a shard's .bin -> what becomes of it
+Changes = dict[str, ShardChange]  # name of a shard -> what becomes of it
 BEFORE_SHARDS = ("clean", "dedup")  # phases that decide how many shards there are
 
 
@@ -37,7 +37,7 @@ def shard_changes(store: Store, manifest: Manifest, decision: Decision, outcome:
 
     def change(split: str, domain: str, index: int) -> ShardChange:
         place = ShardPlace(split, domain, index, counts[split, domain])
-        return changes.setdefault(place.path, ShardChange(place, entries.get((split, domain, index))))
+        return changes.setdefault(place.name, ShardChange(place, entries.get((split, domain, index))))
 
     gone = [*decision.gone, *outcome.demoted]
     for row in gone:

@@ -8,10 +8,10 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from refinery.loader.errors import FormatError, NoTokens
-from refinery.loader.format.manifest import Manifest, provenance_schema
+from refinery.loader.errors import FormatError, NoTexts
+from refinery.loader.format.manifest import Manifest
 from refinery.pipelines.corpus.export.place import SourceCorpus, open_corpus
-from refinery.pipelines.corpus.export.rows import corpus_facts
+from refinery.pipelines.corpus.export.rows import CorpusFacts, corpus_facts
 from refinery.pipelines.corpus.export.work_place import digest
 from refinery.pipelines.corpus.remove.decide import Decision, decide
 from refinery.pipelines.corpus.remove.fates import Outcome, none_of
@@ -23,6 +23,9 @@ from refinery.pipelines.corpus.remove.request import LICENCE, Request, where_rul
 from refinery.pipelines.corpus.remove.rewrite import Rewrite, RewriteJob, save_change
 from refinery.pipelines.corpus.remove.shards import Changes, shard_changes
 from refinery.pipelines.progress.work import Step, Work
+from refinery.pipelines.published.placement import read_plan
+from refinery.pipelines.recipe.writers import know_writer_of
+from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.job.task_list import write_task_list
 from refinery.transforms.core.job.write_report import WriteReport
@@ -51,6 +54,19 @@ class Options:
         return found
 
 
+def refuse_unfit(manifest: Manifest) -> None:
+    """Raises RefineError for a corpus of texts whose shards cannot be written again: a takedown puts documents where a
+    hash of their ids says, and knows no types of kept fields."""
+    plan = read_plan(manifest.recipe)
+    what = "a corpus that is in input order" if plan and plan.by_input else ""
+    what = what or ("a corpus with typed columns for fields of records" if manifest.kept else "")
+    if what:
+        raise RefineError(
+            f"{manifest.name!r:.100}: {what}, and `refinery remove` does not write such shards again; run the recipe "
+            "again with `opt_out` or `keep` for these documents"
+        )
+
+
 @dataclass
 class Foreseen:
     """What a takedown comes to, before anything is written. found: rows of FOUND_SCHEMA, with the matched texts."""
@@ -76,15 +92,19 @@ class TakedownRun:
     say: Callable[[str], None] = print
     where: str = ""
     corpus: SourceCorpus = field(init=False)
+    facts: CorpusFacts = field(init=False)
 
     def __post_init__(self) -> None:
         self.corpus = open_corpus(self.prefix)
         if not self.corpus.manifest.has_tokens:
-            raise NoTokens(self.prefix)
+            if not self.corpus.manifest.written.has_texts:
+                raise NoTexts(self.corpus.root)
+            know_writer_of(self.recipe)
+            refuse_unfit(self.corpus.manifest)
+        self.facts = corpus_facts(self.corpus.root, self.corpus.manifest)
         _check(self.corpus.manifest, self.request)
         if self.where:
-            schema = provenance_schema(self.corpus.manifest.columns)
-            self.request = replace(self.request, where=where_rule(self.where, schema))
+            self.request = replace(self.request, where=where_rule(self.where, self.corpus.schema))
         identity = {
             "scheme": SCHEME,
             "previous": self.corpus.sha256,
@@ -131,7 +151,7 @@ class TakedownRun:
     def _find(self, place: Place) -> pa.Table:
         """All that is asked for, wherever it is."""
         manifest = self.manifest
-        job = FindJob(corpus_facts(self.corpus.root, manifest), place.work, self.options.decontaminate)
+        job = FindJob(self.facts, place.work, self.options.decontaminate)
         tasks = find_tasks(manifest, removals=self.request.says(IN_REMOVALS))
 
         def build(pipeline: beam.Pipeline) -> None:
@@ -147,7 +167,7 @@ class TakedownRun:
         if not self.options.reinstate:
             return none_of(decision.candidates, "nothing was to come back (--no-reinstate)")
         work = self.work or f"{self.corpus.root}/work"
-        allowed = Allowed(self.request, self.manifest.columns, self.options.decontaminate)
+        allowed = Allowed(self.request, self.manifest.columns, self.options.decontaminate, self.manifest.has_tokens)
         try:
             return reinstate(self.corpus, decision, allowed, place, work, self.recipe, self.runner)
         except FormatError as error:
@@ -165,15 +185,14 @@ class TakedownRun:
         if not changes:
             return []
         seed = int(self.manifest.recipe["shards"]["seed"])
-        facts = corpus_facts(self.corpus.root, self.manifest)
-        job = RewriteJob(facts, place.root, place.work, self.fingerprint, seed, self.manifest.packed, counted)
+        job = RewriteJob(self.facts, place.root, place.work, self.fingerprint, seed, self.manifest.packed, counted)
 
         def build(pipeline: beam.Pipeline) -> None:
-            lines = [save_change(place.work_store, changes[path], seed) for path in sorted(changes)]
+            lines = [save_change(place.work_store, changes[name], seed) for name in sorted(changes)]
             pipeline | Rewrite(write_task_list(place.work, "rewrite", lines), job)
             pipeline | WriteReport(place.work, "rewrite/report.json", {"fingerprint": self.fingerprint})
 
-        size = sum(change.before.bin.size for change in changes.values() if change.before)
+        size = sum(change.before.content.size for change in changes.values() if change.before)
         work = Work("rewrite", steps=[Step("shards", len(changes))], bytes=size)
         shards: Sequence[Mapping[str, Any]] = place.run_job("rewrite", build, 1, work)["shards"]
         return shards

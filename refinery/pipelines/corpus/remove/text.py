@@ -26,8 +26,8 @@ def foreseen_lines(run: TakedownRun, foreseen: Foreseen) -> Iterator[str]:
     """What would go, and what it would cost."""
     outcome, shards = foreseen.outcome, run.manifest.shards
     gone = [*foreseen.decision.gone, *outcome.demoted]
-    tokens = sum(row["token_count"] for row in gone)
-    yield f"{len(gone):,} documents with {tokens:,} tokens would go from {run.prefix}"
+    tokens, has_tokens = sum(row["token_count"] for row in gone), run.manifest.has_tokens
+    yield f"{len(gone):,} documents{f' with {tokens:,} tokens' if has_tokens else ''} would go from {run.prefix}"
     if len(gone) == run.manifest.totals["documents"]:
         yield "these are all its documents; only reinstated documents would be left"
     why = Counter(row["why"] for row in gone)
@@ -43,7 +43,7 @@ def foreseen_lines(run: TakedownRun, foreseen: Foreseen) -> Iterator[str]:
         yield f"{count:,} documents would be duplicates of better ones that come back"
     left = Counter(fate.why for fate in outcome.of(Unrepresented))
     yield from (f"{count:,} of their duplicates would not come back: {why}" for why, count in sorted(left.items()))
-    touched = [shard for shard in shards if shard.bin.path in foreseen.changes]
+    touched = [shard for shard in shards if shard.name in foreseen.changes]
     sizes = [
         sum(file.size for shard in group for file in (*shard.files, *shard.packed))
         for group in (touched, [shard for shard in shards if shard not in touched])
@@ -54,8 +54,8 @@ def foreseen_lines(run: TakedownRun, foreseen: Foreseen) -> Iterator[str]:
     )
     back = outcome.of(Reinstated)
     documents = run.manifest.totals["documents"] - len(gone) + len(back)
-    now = run.manifest.totals["tokens"] - tokens + sum(len(fate.document.tokens) for fate in back)
-    yield f"{documents:,} documents with {now:,} tokens would be left"
+    now = run.manifest.totals.get("tokens", 0) - tokens + sum(len(fate.document.tokens) for fate in back)
+    yield f"{documents:,} documents{f' with {now:,} tokens' if has_tokens else ''} would be left"
     if new := sum(change.before is None for change in foreseen.changes.values()):
         yield f"{new:,} shards would be new"
 
@@ -77,9 +77,11 @@ def benchmark_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def done_lines(run: TakedownRun, manifest: Manifest) -> Iterator[str]:
     """What a takedown ends with."""
     last, totals = manifest.takedowns[-1], manifest.totals
+    went = f" with {last.tokens:,} tokens" if manifest.has_tokens else ""
+    now = f", {totals['tokens']:,} tokens" if manifest.has_tokens else ""
     yield (
-        f"{last.documents:,} documents with {last.tokens:,} tokens removed, {last.added_documents:,} reinstated; "
-        f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {run.output}"
+        f"{last.documents:,} documents{went} removed, {last.added_documents:,} reinstated; "
+        f"{totals['documents']:,} documents{now} in {run.output}"
     )
     yield f"its proof:  {last.proof} (what went: {last.removed})"
     yield f"check it:   refinery verify {run.output}"

@@ -109,7 +109,7 @@ def _in_shard(corpus: PublishedCorpus, shard: ShardEntry, text: str) -> Iterator
             yield from (id_.hex() for id_ in batch.column("id").filter(rows).to_pylist())
         return
     tokenizer, path = corpus_tokenizer(corpus), shard.provenance.path
-    with corpus.parquet(path, corpus.schema) as file:
+    with corpus.parquet(path, corpus.manifest.provenance_schema) as file:
         columns = ["id", "token_offset", "token_count"]
         for batch in file.iter_batches(ROWS, columns=columns, use_threads=False):
             rows = pa.table(batch).to_pylist()

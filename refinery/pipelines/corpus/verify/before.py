@@ -16,6 +16,7 @@ from refinery.loader.format.manifest import SPLITS, Manifest, ShardEntry
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.format.shard_list import as_shards
 from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA, Takedown, read_rows
+from refinery.loader.format.written import CONTENT
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.read.versions.past import COLUMNS, check_places, listed_file
 from refinery.loader.storage.store import Store, size_and_crc32c
@@ -46,7 +47,7 @@ class Listed:
 @dataclass(frozen=True)
 class ChangedShard:
     """A shard that a list names. now, before: its number in the current manifest and in the one before, -1 for none.
-    removed, added: where they name it. size: bytes of its tokens in both versions."""
+    removed, added: where they name it. size: bytes of its documents in both versions."""
 
     place: Place
     now: int
@@ -128,7 +129,7 @@ class Before:
             return []
 
     def _changed_shards(self) -> list[ChangedShard]:
-        named = dict.fromkeys((*self.removed.rows, *self.added.rows))
+        named = dict.fromkeys((*self.removed.rows, *self.added.rows, *self._rewritten()))
         now, before = (_numbered(manifest, named) for manifest in (self.manifest, self.before))
         found = []
         for place in sorted({*now, *before}):
@@ -136,6 +137,15 @@ class Before:
             removed, added = (listed.rows.get(place, NONE) for listed in (self.removed, self.added))
             found.append(ChangedShard(place, number, old_number, removed, added, size + old_size))
         return found
+
+    def _rewritten(self) -> Iterator[Place]:
+        """Shards of texts whose files are others: counts of copies, which no list names, stand beside the texts."""
+        if self.manifest.has_tokens:
+            return
+        known = {shard.content.path: shard.content.sha256 for shard in self.before.shards}
+        for shard in self.manifest.shards:
+            if known.get(shard.content.path, shard.content.sha256) != shard.content.sha256:
+                yield shard.split, shard.domain, shard.index
 
     def judge(self, found: Mapping[Place, Compared]) -> Iterator[str]:
         """Failures of the last takedown, in an order that the two versions decide. found: of `changed_shards`. Raises
@@ -148,9 +158,9 @@ class Before:
             return
         for split in SPLITS:
             now, before = (as_shards(manifest.shards).of(split) for manifest in (self.manifest, self.before))
-            paths = before.paths()
+            paths = [path for path, _ in before.files(CONTENT)]
             known = set(paths)
-            if [path for path in now.paths() if path in known] != paths:
+            if [path for path, _ in now.files(CONTENT) if path in known] != paths:
                 yield f"{split}: its shards are not those of {self.prefix}"
                 continue
             for wrong in (self.removed.wrong, self.added.wrong):
@@ -162,7 +172,7 @@ class Before:
                 return
             others = iter(before)
             for shard in now:
-                other = next(others) if shard.bin.path in known else None
+                other = next(others) if shard.content.path in known else None
                 compared = found.get((split, shard.domain, shard.index))
                 yield from self.unchanged(shard, other) if compared is None else compared.content
         yield from self._listed(found)
@@ -170,10 +180,10 @@ class Before:
     def unchanged(self, now: ShardEntry, before: ShardEntry | None) -> Iterator[str]:
         """Failures of a shard that no list names."""
         if before is None:
-            if now.documents or now.tokens:
+            if now.documents or now.token_count:
                 yield self.is_new(now)
             return
-        if wrong := list(same_counts(now, before, now.documents, now.tokens)):
+        if wrong := list(same_counts(now, before, now.documents, now.token_count)):
             yield from wrong
             return
         changed = [a.path for a, b in zip(now.files, before.files, strict=True) if a.sha256 != b.sha256]
@@ -182,7 +192,7 @@ class Before:
 
     def is_new(self, shard: ShardEntry) -> str:
         """The failure of a shard that was not there, and of which not all came."""
-        return f"{shard.bin.path}: not in {self.prefix}, and not all of its documents are listed as reinstated"
+        return f"{shard.content.path}: not in {self.prefix}, and not all of its documents are listed as reinstated"
 
     def _listed(self, found: Mapping[Place, Compared]) -> Iterator[str]:
         for listed in (self.removed, self.added):
@@ -199,12 +209,17 @@ class Before:
                 return
 
 
-def same_counts(now: ShardEntry, before: ShardEntry, documents: int, tokens: int) -> Iterator[str]:
-    """A failure unless a shard had what its lists say that it had."""
-    if (documents, tokens) != (before.documents, before.tokens):
+def same_counts(now: ShardEntry, before: ShardEntry, documents: int, tokens: int | None) -> Iterator[str]:
+    """A failure unless a shard had what its lists say that it had. tokens: None of texts."""
+    if (documents, tokens) != (before.documents, before.token_count):
+        also = "" if tokens is None else f" and {now.tokens} tokens"
+        made, were = (
+            f"{count}" if tokens is None else f"{count} and {sized}"
+            for count, sized in ((documents, tokens), (before.documents, before.token_count))
+        )
         yield (
-            f"{now.bin.path}: {now.documents} documents and {now.tokens} tokens with what went and without what came "
-            f"make {documents} and {tokens}, {before.documents} and {before.tokens} were there"
+            f"{now.content.path}: {now.documents} documents{also} with what went and without what came make {made}, "
+            f"{were} were there"
         )
 
 
@@ -231,10 +246,10 @@ def _add_rows(listed: Listed, batch: pa.RecordBatch, first: int, url: str) -> No
 
 
 def _numbered(manifest: Manifest, places: Mapping[Place, Any]) -> dict[Place, tuple[int, int]]:
-    """The number in the manifest, and bytes of tokens, of each of these shards that is there."""
+    """The number in the manifest, and bytes of documents, of each of these shards that is there."""
     found, number = dict[Place, tuple[int, int]](), 0
     for run in as_shards(manifest.shards).runs:
-        for (index, _), size in zip(run.numbers(), run.files("bin")[1].tolist(), strict=True):
+        for (index, _), size in zip(run.numbers(), run.files(CONTENT)[1].tolist(), strict=True):
             if (place := (run.split, run.domain, index)) in places:
                 found[place] = number, size
             number += 1

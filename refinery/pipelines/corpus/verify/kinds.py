@@ -9,6 +9,7 @@ from refinery.loader.format.manifest import MANIFEST, RUN
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.checks.kinds import ADOPTED, EXPORT, VIEW, kind_of
 from refinery.pipelines.corpus.export.export_manifest import HIDDEN
+from refinery.transforms.write.rows.writer import ACCOUNTS
 
 # What checks a kind: imported for such a location alone.
 CHECKS: Mapping[str, tuple[str, str]] = {
@@ -37,6 +38,8 @@ def refuse_nothing(prefix: str) -> None:
         nothing = all(store.size(name) is None for name in (MANIFEST, HIDDEN, RUN))
     except NotADirectoryError:
         nothing = True
+    if nothing and open_store(prefix.rstrip("/") + ACCOUNTS).size(MANIFEST) is not None:
+        raise ValueError(f"{prefix}: the accounts of these files are in {prefix.rstrip('/')}{ACCOUNTS}; name that")
     if nothing:
         raise ValueError(
             f"{prefix}: neither {MANIFEST} nor {RUN} is there, so there is nothing to check; name the folder that "

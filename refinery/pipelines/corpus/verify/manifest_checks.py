@@ -23,6 +23,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.identity import check_identity
 from refinery.pipelines.published.placement import Plan
 from refinery.pipelines.recipe.writers import find_writer
+from refinery.pipelines.run.differences import TOKENIZED_FROM
 
 Facts = Mapping[str, Any]  # of a shard: of its piece
 
@@ -97,6 +98,9 @@ def check_run(store: Store, manifest: Manifest) -> Iterator[str]:
             f"{MANIFEST} is from another run"
         )
     yield from check_identity(payload)
+    found, texts = payload.get(TOKENIZED_FROM), manifest.further.get(TOKENIZED_FROM)
+    if found != texts:
+        yield f"{RUN}: {TOKENIZED_FROM} is {found!r:.200}, {texts!r:.200} expected from {MANIFEST}"
     phases = payload.get("phases")
     last = phases.get("shards") if isinstance(phases, dict) else None
     if last != manifest.fingerprint:

@@ -29,6 +29,7 @@ from refinery.pipelines.corpus.verify.other_files import (
     check_records_file,
     phase_manifests,
 )
+from refinery.pipelines.corpus.verify.outputs import check_output, listed_outputs
 from refinery.pipelines.corpus.verify.packed_rows import check_packed
 from refinery.pipelines.corpus.verify.removals import check_removals_file, names_fault
 from refinery.pipelines.corpus.verify.row_check import Present
@@ -44,6 +45,7 @@ from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.write.lookup.entries import Hashes
 
 FILE, TOKENIZER, SHARD, PHASE, PART, BEFORE = "file", "tokenizer", "shard", "phase", "part", "before"
+OUTPUT = "output"  # of the shape of an input
 UNCOUNTED = (PART, BEFORE)  # kinds of which the bytes that are read are not counted as work
 SAMPLES = 8  # documents decoded per shard
 
@@ -98,6 +100,7 @@ def list_pieces(store: Store, manifest: Manifest, before: Before | None) -> list
     for n, shard in enumerate(manifest.shards):
         size = sum(entry.size for entry in (*shard.files, *shard.packed))
         pieces.append(Piece(SHARD, shard.written[0].path, n, size=size, documents=shard.documents))
+    pieces += [Piece(OUTPUT, file["path"], part=file, size=file["size"]) for file in listed_outputs(Corpus(store))]
     for name, parts in phase_manifests(store):
         pieces.append(Piece(PHASE, name))
         pieces += [Piece(PART, name, part=part, size=_size(part)) for part in parts]
@@ -132,7 +135,7 @@ class Checker:
     def __init__(self, question: Question) -> None:
         self.question = question
         corpus = Corpus(question.prefix)
-        self.store, self.manifest = corpus.store, corpus.manifest
+        self.corpus, self.store, self.manifest = corpus, corpus.store, corpus.manifest
         plan, recipe = read_plan(self.manifest.recipe), self.manifest.recipe
         self.plan = plan and replace(plan, one_address=bool(recipe.get(URL_DUPLICATES.key)))
         self.has_text_ids = notes_text_ids(self.manifest)
@@ -153,12 +156,14 @@ class Checker:
             finding.failures += self._tokenizer[1]
         elif piece.kind == SHARD:
             self._check_shard(piece, finding, writer)
+        elif piece.kind == OUTPUT:
+            finding.failures += collect(piece.path, check_output(self.corpus, piece.part))
         elif piece.kind == PHASE:
             finding.failures += collect("work/", check_phase(self.store, piece.path))
         elif piece.kind == PART:
             finding.failures += collect(piece.path, check_part(self.store, piece.path, piece.part))
         else:
-            check = compare_shard(self._before, ChangedShard(*piece.part), finding.facts)
+            check = compare_shard(self._before, ChangedShard(*piece.part), finding.facts, self.question.writer)
             finding.content += collect(piece.path, check)
         return finding
 
@@ -197,7 +202,13 @@ class Checker:
         if self.manifest.has_tokens:
             self._check_tokens(facts, finding)
         else:
-            found = check_text_shard(self.store, self.manifest, facts, self.plan, self.question.writer)
+            found = check_text_shard(
+                self.store,
+                self.manifest,
+                facts,
+                self.plan,
+                self.question.writer if self.manifest.written.has_texts else None,
+            )
             finding.failures += collect(piece.path, found)
         if facts.ids is not None:
             place = {"shard": piece.number, "row": np.arange(len(facts.ids))}

@@ -96,8 +96,9 @@ class RowCheck:
 
     def _content(self, batch: pa.RecordBatch) -> None:
         copies = batch.column("copies").to_numpy()
-        self._add("rows whose copies is 0, 1 or more expected", copies == 0)
-        self.others += int(copies.sum()) - len(copies)
+        if self.plan is None or not self.plan.labelled:
+            self._add("rows whose copies is 0, 1 or more expected", copies == 0)
+            self.others += int(copies.sum()) - len(copies)
         self._add("rows without sources", _numpy(pc.equal(pc.list_value_length(batch.column("sources")), 0)))
         for name in self.scores:
             finite = pc.fill_null(pc.is_finite(batch.column(name)), True)

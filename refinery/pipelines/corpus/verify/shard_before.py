@@ -15,10 +15,12 @@ from refinery.loader.format.parquet.batches import bounded_parquet, stored_batch
 from refinery.loader.format.shard_files import load_index, read_file
 from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA
 from refinery.loader.order.arrays import I64
-from refinery.loader.read.versions.past import COLUMNS, GONE, Change
+from refinery.loader.read.versions.past import COLUMNS, GONE, Change, Runs
 from refinery.loader.storage.store import CHUNK, Store
 from refinery.pipelines.corpus.verify.before import Before, ChangedShard, Range, same_counts
 from refinery.pipelines.corpus.verify.takedown_rows import row_ids
+from refinery.pipelines.published.shard_texts import shard_texts
+from refinery.transforms.core.stage import Writer
 
 Ids = npt.NDArray[np.bytes_]
 
@@ -35,9 +37,14 @@ class Rows(NamedTuple):
         return row, offset, length
 
 
-def compare_shard(pair: Before, changed: ChangedShard, facts: dict[str, Any]) -> Iterator[str]:
-    """Failures of the shard. facts: gets those of `Compared`. Cost: a read of it, and of what it was. Memory: both
-    indexes, 16 bytes for each document of both, 200 for each that went or came, and two chunks of 8 MiB."""
+def compare_shard(
+    pair: Before, changed: ChangedShard, facts: dict[str, Any], writer: Writer | None = None
+) -> Iterator[str]:
+    """Failures of the shard. facts: gets those of `Compared`. writer: of texts, where it is known.
+
+    Cost: a read of it, and of what it was. Memory: both indexes, 16 bytes for each document of both, 200 for each that
+    went or came, and two chunks of 8 MiB; of texts the files of both in place of indexes and chunks.
+    """
     facts |= {"unfit": "", "listed": [], "ends": False}
     if pair.fault:
         raise FormatError(pair.fault)
@@ -48,11 +55,11 @@ def compare_shard(pair: Before, changed: ChangedShard, facts: dict[str, Any]) ->
     if now is not None:
         change = Change(removed.by_row(), added.by_row())
         try:
-            change.check(pair.store.url(now.bin.path), now.documents, now.tokens)
+            change.check(pair.store.url(now.content.path), now.documents, now.token_count or 0)
         except FormatError as error:
             facts["unfit"] = f"{type(error).__name__}: {error}"
         else:
-            yield from _told_of(now, _compare(pair, change, now, before))
+            yield from _told_of(now, _compare(pair, change, now, before, writer))
     if before is not None and len(removed.ids):
         try:
             facts["listed"] = list(_were_there(pair, before, removed))
@@ -64,7 +71,7 @@ def _told_of(shard: ShardEntry, check: Iterator[str]) -> Iterator[str]:
     try:
         yield from check
     except (FormatError, CorruptShard, OSError) as error:
-        yield f"{shard.bin.path}: {error}"
+        yield f"{shard.content.path}: {error}"
 
 
 def _rows(pair: Before, changed: ChangedShard, path: str, within: Range, schema: pa.Schema) -> Rows:
@@ -82,24 +89,22 @@ def _rows(pair: Before, changed: ChangedShard, path: str, within: Range, schema:
     return Rows(np.concatenate(ids), np.concatenate(places))
 
 
-def _compare(pair: Before, change: Change, now: ShardEntry, before: ShardEntry | None) -> Iterator[str]:
+def _compare(
+    pair: Before, change: Change, now: ShardEntry, before: ShardEntry | None, writer: Writer | None
+) -> Iterator[str]:
     """The shard as its lists say that it was, beside what was there."""
     (gone, *_), (came, *_) = change.removed, change.added
-    runs = change.runs(now.tokens)
+    runs = change.runs(now.token_count or 0)
+    tokens = runs.tokens if pair.manifest.has_tokens else None
     documents = now.documents - len(came) + len(gone)
     if before is None:
-        if documents or runs.tokens:
+        if documents or tokens:
             yield pair.is_new(now)
         return
-    if wrong := list(same_counts(now, before, documents, runs.tokens)):
+    if wrong := list(same_counts(now, before, documents, tokens)):
         yield from wrong
         return
-    index = load_index(pair.store, now)
-    if not np.array_equal(change.index(index).lengths, load_index(pair.old, before).lengths):
-        yield f"{now.idx.path}: with what went and without what came, documents do not have their former lengths"
-        return
-    files = (pair.old, before.bin), (pair.store, now.bin)
-    if wrong := list(_tokens(files, runs.pieces(0, runs.tokens), index.dtype.itemsize)):
+    if wrong := list(_contents(pair, change, runs, now, before, writer)):
         yield from wrong
         return
     ids = [_ids(store, entry) for store, entry in ((pair.old, before), (pair.store, now))]
@@ -112,6 +117,33 @@ def _compare(pair: Before, change: Change, now: ShardEntry, before: ShardEntry |
     if len(other):
         row, at = stayed[other[0]], there[other[0]]
         yield f"{now.provenance.path}: row {at} is not the document that row {row} was"
+
+
+def _contents(
+    pair: Before, change: Change, runs: Runs, now: ShardEntry, before: ShardEntry, writer: Writer | None
+) -> Iterator[str]:
+    """A failure unless what stayed has the same tokens or texts in both."""
+    if not pair.manifest.has_tokens:
+        if writer is not None:  # else the check of the manifest says so
+            yield from _texts(pair, change, now, before, writer)
+        return
+    index = load_index(pair.store, now)
+    if not np.array_equal(change.index(index).lengths, load_index(pair.old, before).lengths):
+        yield f"{now.idx.path}: with what went and without what came, documents do not have their former lengths"
+        return
+    files = (pair.old, before.bin), (pair.store, now.bin)
+    yield from _tokens(files, runs.pieces(0, runs.tokens), index.dtype.itemsize)
+
+
+def _texts(pair: Before, change: Change, now: ShardEntry, before: ShardEntry, writer: Writer) -> Iterator[str]:
+    """A failure for the first document that stayed with another text. Memory: the files of both."""
+    gone, came = (set(rows.tolist()) for rows in (change.removed[0], change.added[0]))
+    was = (text for row, text in enumerate(shard_texts(pair.old, writer, before, whole=True)) if row not in gone)
+    has = ((row, text) for row, text in enumerate(shard_texts(pair.store, writer, now, whole=True)) if row not in came)
+    for former, (row, text) in zip(was, has, strict=True):
+        if former != text:
+            yield f"{now.content.path}: the text of row {row} is not the one that it had before"
+            return
 
 
 def _tokens(files: tuple[tuple[Store, FileEntry], ...], pieces: Any, width: int) -> Iterator[str]:

@@ -27,6 +27,7 @@ from refinery.pipelines.corpus.verify.other_files import RECORDS, check_others, 
 from refinery.pipelines.corpus.verify.pieces import (
     BEFORE,
     FILE,
+    OUTPUT,
     PART,
     PHASE,
     SHARD,
@@ -38,6 +39,8 @@ from refinery.pipelines.corpus.verify.pieces import (
 from refinery.pipelines.corpus.verify.removals import check_chains, check_rows, names_fault
 from refinery.pipelines.corpus.verify.takedown_rows import listings, place_name
 from refinery.pipelines.progress.words import human_bytes
+from refinery.pipelines.published.deduplicated import KEY as DEDUPLICATED
+from refinery.pipelines.published.deduplicated import check_deduplicated
 from refinery.pipelines.published.packed_counts import packed_line
 from refinery.pipelines.published.placement import read_plan
 from refinery.pipelines.run.inputs_read.published import INPUTS
@@ -107,14 +110,15 @@ class Whole:
                 f"{MANIFEST}: recipe: shards.seed, shards.validation and sources with names expected; without them "
                 "order, place and sources of documents cannot be checked"
             )
-        yield from self._told(FILE, TOKENIZER, SHARD)
+        yield from self._told(FILE, TOKENIZER, SHARD, OUTPUT)
         yield from self._out_of_order()
-        if manifest.recipe.get("exact_dup", True):  # a recipe may keep copies on purpose
+        if manifest.recipe.get("exact_dup", True) and not manifest.recipe.get("annotate"):  # else copies are kept
             yield from self._same_ids()
         yield from self._same_addresses()
         yield from collect("totals", check_totals(manifest, self._shards))
         yield from collect("targets", check_targets(manifest, self._shards) if plan else ())
         yield from collect("funnel", check_manifest_funnel(manifest, plan))
+        yield from collect(DEDUPLICATED, check_deduplicated(manifest) if plan else ())
         yield from collect("removals/", self._removals(report))
         for folder in RECORDS:
             files = [entry.path for entry in manifest.files if records_folder(entry.path) == folder]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from refinery.loader.format.manifest import MANIFEST, FileEntry, Manifest
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.pipelines.reports.cards.facts import CardFacts
-from refinery.pipelines.reports.cards.front_matter import language_codes
+from refinery.pipelines.reports.cards.front_matter import language_codes, splits_of
 from refinery.pipelines.reports.cards.handling import handlings
 from refinery.pipelines.reports.cards.markdown import line_of
 from refinery.pipelines.reports.cards.tables import totals_line
@@ -159,7 +159,11 @@ def distribution(facts: CardFacts) -> Iterator[dict[str, Any]]:
     if len(shards) <= MOST_FILES:
         yield from (file_object(file.path, file.size, file.sha256) for file in shards)
     if any(shard.provenance_file for shard in manifest.shards):
-        yield file_set("provenance", f"*/*/*{dict(manifest.written.endings)['provenance']}")
+        ending = dict(manifest.written.endings)["provenance"]
+        folders = (
+            sorted(splits_of(manifest)) if manifest.written.has_text_column else ["*"]
+        )  # other files have that ending
+        yield file_set("provenance", *(f"{folder}/*/*{ending}" for folder in folders))
     if manifest.removals:
         yield file_set("removals", "removals/*.parquet")
     if len(shards) > MOST_FILES:
@@ -184,11 +188,12 @@ def file_object(path: str, size: int, digest: str) -> dict[str, Any]:
     }
 
 
-def file_set(name: str, pattern: str) -> dict[str, Any]:
-    """Files by a pattern; the manifest has their checksums."""
-    suffix = f".{pattern.rpartition('.')[2]}"
+def file_set(name: str, *patterns: str) -> dict[str, Any]:
+    """Files by patterns; the manifest has their checksums."""
+    suffix = f".{patterns[0].rpartition('.')[2]}"
     encoding = FORMATS.get(suffix, "application/octet-stream")
-    return {"@type": "cr:FileSet", "@id": name, "name": name, "encodingFormat": encoding, "includes": pattern}
+    includes = patterns[0] if len(patterns) == 1 else list(patterns)
+    return {"@type": "cr:FileSet", "@id": name, "name": name, "encodingFormat": encoding, "includes": includes}
 
 
 def record_sets(facts: CardFacts) -> Iterator[dict[str, Any]]:
@@ -196,6 +201,8 @@ def record_sets(facts: CardFacts) -> Iterator[dict[str, Any]]:
     manifest = facts.manifest
     if any(shard.provenance_file for shard in manifest.shards):
         what = "Row i describes document i of the shard of the same name."
+        if manifest.written.has_text_column:
+            what = "A row for each document: its text, and where it comes from."
         yield record_set("provenance", what, manifest.provenance_schema)
     if manifest.removals:
         yield record_set("removals", "Documents that deduplication removed, and those kept instead.", REMOVALS_SCHEMA)

@@ -9,7 +9,14 @@ from collections.abc import Iterator, Sequence
 from refinery.loader.format.manifest import MANIFEST, Manifest
 from refinery.pipelines.published.statistics.published import Category, Point, Series
 from refinery.pipelines.reports.cards.facts import NOTHING, CardFacts
-from refinery.pipelines.reports.cards.front_matter import corpus_data, front_matter
+from refinery.pipelines.reports.cards.front_matter import (
+    DEFAULT,
+    PROVENANCE,
+    corpus_data,
+    front_matter,
+    load_program,
+    shard_configurations,
+)
 from refinery.pipelines.reports.cards.handling import handling_lines
 from refinery.pipelines.reports.cards.markdown import code, fenced, quoted, table, text, to_yaml
 from refinery.pipelines.reports.cards.reproduce import reproduce
@@ -19,6 +26,7 @@ from refinery.pipelines.reports.run.words import share
 HOSTS = 20  # that are listed
 VALUES = 24  # of a category
 UNKNOWN = "Not stated by the publisher."
+WHERE = "a row of a Parquet file beside its shard"
 
 
 def data_card(facts: CardFacts) -> bytes:
@@ -33,9 +41,9 @@ def _title(facts: CardFacts) -> Iterator[str]:
     manifest = facts.manifest
     yield f"# {text(manifest.name)}"
     yield ""
-    what = "texts as tokens" if manifest.has_tokens else "texts"
+    what = ": texts as tokens" if manifest.has_tokens else ""
     yield (
-        f"{totals_line(manifest)}: {what}, for training language models. Made by {made_by(manifest)}; its manifest has "
+        f"{totals_line(manifest)}{what}, for training language models. Made by {made_by(manifest)}; its manifest has "
         f"the SHA-256 {code(facts.sha256)}."
     )
     yield ""
@@ -56,16 +64,17 @@ def _composition(facts: CardFacts) -> Iterator[str]:
     yield from _shards(manifest)
     yield _format(manifest)
     if any(shard.provenance_file for shard in manifest.shards):
+        where = "in the columns beside its text" if manifest.written.has_text_column else WHERE
         yield (
-            "The provenance of every document (address, source, input file and offset, scores) is a row of a Parquet "
-            "file beside its shard. Which documents are held out is decided by a hash of their ids."
+            f"The provenance of every document (address, source, input file and offset, scores) is {where}. Which "
+            "documents are held out is decided by a hash of their ids."
         )
     yield ""
     point = facts.published
     if point:
         for category in point.categories:
             if category.name != "source":
-                yield from _category(category)
+                yield from _category(category, manifest.has_tokens)
         yield from _numbers(point.series)
         yield from _hosts(point)
 
@@ -101,7 +110,7 @@ def _format(manifest: Manifest) -> str:
     )
 
 
-def _category(category: Category) -> Iterator[str]:
+def _category(category: Category, has_tokens: bool) -> Iterator[str]:
     whole = sum(value.documents for value in category.values) + (category.other.documents if category.other else 0)
     yield f"### By {text(category.name)}"
     yield ""
@@ -113,14 +122,14 @@ def _category(category: Category) -> Iterator[str]:
             code(value.value) or "not known",
             f"{value.documents:,}",
             share(value.documents, whole),
-            "" if value.tokens is None else f"{value.tokens:,}",
+            *(["" if value.tokens is None else f"{value.tokens:,}"] if has_tokens else []),
         )
         for value in listed
     ]
     rest = whole - sum(value.documents for value in listed)
     if rest:
-        rows.append(("all others", f"{rest:,}", share(rest, whole), ""))
-    yield from table((text(category.name), "documents", "share", "tokens"), rows)
+        rows.append(("all others", f"{rest:,}", share(rest, whole), *([""] if has_tokens else [])))
+    yield from table((text(category.name), "documents", "share", *(["tokens"] if has_tokens else [])), rows)
 
 
 def _numbers(series: Sequence[Series]) -> Iterator[str]:
@@ -216,7 +225,7 @@ def _care(facts: CardFacts) -> Iterator[str]:
     yield ""
     yield from _said(about.license, "No licence of the corpus as a whole is known; the licences of the sources apply.")
     if category := facts.category("license_class"):
-        yield from _category(category)
+        yield from _category(category, facts.manifest.has_tokens)
     yield from handling_lines(facts, "rights")
     yield "## Personal data and credentials"
     yield ""
@@ -283,14 +292,18 @@ def _loading(facts: CardFacts) -> Iterator[str]:
             "    batch['text']",
         ]
     yield from fenced("\n".join(program), "python")
-    if any(shard.provenance_file for shard in facts.manifest.shards):
+    names = [each["config_name"] for each in shard_configurations(facts.manifest)]
+    if DEFAULT in names:
+        yield "`datasets` loads the texts with their provenance, too:"
+        yield ""
+        yield from fenced(load_program(), "python")
+    elif PROVENANCE in names:
         program = ["from datasets import load_dataset", "", 'load_dataset("this-folder", "provenance", split="train")']
         yield "The provenance is a table, which `datasets` loads:"
         yield ""
         yield from fenced("\n".join(program), "python")
-    audit = ", `refinery audit` a sample against the inputs"
-    what, audit = ("index, token", audit) if facts.manifest.has_tokens else ("text", "")
-    yield f"`refinery verify` checks every file, {what} and count{audit}."
+    what = "index, token" if facts.manifest.has_tokens else "text"
+    yield f"`refinery verify` checks every file, {what} and count, `refinery audit` a sample against the inputs."
     yield ""
 
 

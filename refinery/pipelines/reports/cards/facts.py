@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.format.manifest import RUN, Manifest
-from refinery.loader.format.takedown import STAGE, totals_of
+from refinery.loader.format.takedown import STAGE, STAGE_OF_TEXTS, totals_of
 from refinery.loader.storage.store import Store
+from refinery.pipelines.published.deduplicated import KEY as DEDUPLICATED
 from refinery.pipelines.published.published import PublishedCorpus
 from refinery.pipelines.published.statistics.published import (
     STATISTICS,
@@ -21,8 +22,9 @@ from refinery.pipelines.published.statistics.published import (
 from refinery.pipelines.reports.cards.about import About
 from refinery.pipelines.reports.run.facts import StageCounts, lane_stages, stage_counts
 from refinery.transforms.core.lane import AnyStage
+from refinery.transforms.write.text_stage import TEXT
 
-# Keys of a manifest that this version knows; cards show all others as they are.
+NAMED = (STAGE, STAGE_OF_TEXTS, TEXT.name)  # stages that the funnel may have and no lane
 NOTHING = Total(documents=0, bytes=0, tokens=None)
 PUBLISHED = "published"  # the point of statistics.json behind the encoder
 
@@ -70,15 +72,6 @@ class CardFacts:
         point = self.published
         return next((each for each in point.categories if each.name == name), None) if point else None
 
-    @property
-    def splits(self) -> dict[str, list[str]]:
-        """Split -> its domains, both in the manifest's order."""
-        found: dict[str, list[str]] = {}
-        for shard in self.manifest.shards:
-            if shard.domain not in found.setdefault(shard.split, []):
-                found[shard.split].append(shard.domain)
-        return found
-
 
 def read_card_facts(location: str | Store, about: About) -> CardFacts:
     """The facts about the corpus at a location.
@@ -100,8 +93,8 @@ def read_card_facts(location: str | Store, about: About) -> CardFacts:
             "The corpus was adopted from files of another tool: sources, addresses, decisions and dates of "
             "its documents were not recorded."
         )
-    declared = {stage.name: stage for stage in lane_stages(manifest.lane)}
-    if unknown := [entry.name for entry in manifest.stages if entry.name not in declared and entry.name != STAGE]:
+    declared = {stage.name: stage for stage in lane_stages(manifest.lane, manifest.written.writer)}
+    if unknown := [entry.name for entry in manifest.stages if entry.name not in {*declared, *NAMED}]:
         missing.append(
             f"What these stages of the recipe's own do: {', '.join(unknown)}. Code that a corpus names is not loaded."
         )
@@ -116,7 +109,7 @@ def read_card_facts(location: str | Store, about: About) -> CardFacts:
         manifest=manifest,
         sha256=corpus.sha256,
         size=corpus.manifest_bytes,
-        further=manifest.further,
+        further={name: value for name, value in manifest.further.items() if name != DEDUPLICATED},
         run=run,
         statistics=statistics,
         stages=stage_counts(manifest.funnel, {}),

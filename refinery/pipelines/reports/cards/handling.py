@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from refinery.loader.format.takedown import STAGE
-from refinery.pipelines.reports.cards.facts import CardFacts
+from refinery.pipelines.reports.cards.facts import NAMED, CardFacts
 from refinery.pipelines.reports.cards.markdown import code, text
 from refinery.pipelines.reports.cards.tables import inline
 from refinery.pipelines.reports.run.facts import StageCounts
@@ -46,7 +45,7 @@ def handling_lines(facts: CardFacts, concern: str) -> Iterator[str]:
     found = handlings(facts, concern)
     if not any(each.is_on for each in found):
         off = f" ({', '.join(code(each.stage.name) for each in found)} was off)" if found else ""
-        known = all(entry.name in facts.declared or entry.name == STAGE for entry in facts.manifest.stages)
+        known = all(entry.name in {*facts.declared, *NAMED} for entry in facts.manifest.stages)
         which = "" if known else " that is known here"
         yield f"- No stage of this run{which} takes care of {CONCERNS[concern]}{off}."
     for each in found:

@@ -24,11 +24,14 @@ def source_section(facts: Facts) -> Html:
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for row in facts.manifest.funnel:
         rows.setdefault(row["source"], []).append(row)
-    tokens = tokens_of(facts, "source")
+    tokens, has_tokens = tokens_of(facts, "source"), facts.manifest.has_tokens
     lines = []
     for source in top(((name, each[0]["in"]["documents"]) for name, each in rows.items()), ROWS):
         first, last = rows[source][0]["in"], rows[source][-1]["kept"]
         own = tokens.get(source)
+        parts = ["–", "–"]
+        if own is not None and has_tokens:
+            parts = [count(own), share(own, facts.manifest.totals["tokens"])]
         lines.append(
             [
                 source,
@@ -36,11 +39,12 @@ def source_section(facts: Facts) -> Html:
                 count(last["documents"]),
                 share(last["documents"], first["documents"]),
                 show(last["bytes"], "bytes"),
-                *(["–", "–"] if own is None else [count(own), share(own, facts.manifest.totals["tokens"])]),
+                *(parts if has_tokens else []),
             ]
         )
     more = len(rows) - len(lines)
-    head = ["source", "records read", "documents kept", "of read", "text kept", "tokens", "of all tokens"]
+    head = ["source", "records read", "documents kept", "of read", "text kept"]
+    head += ["tokens", "of all tokens"] if has_tokens else []
     said = el("p", f"and {more:,} more sources, in manifest.json") if more > 0 else None
     return el("section", el("h2", "Sources"), table(head, lines), said, id="sources")
 

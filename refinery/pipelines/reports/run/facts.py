@@ -10,7 +10,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.published.dropped import DroppedFile, read_dropped
 from refinery.pipelines.published.published import PublishedCorpus
 from refinery.pipelines.published.statistics.published import Statistics
-from refinery.pipelines.recipe.load_recipe import all_stages, with_target
+from refinery.pipelines.recipe.load_recipe import all_stages, with_target, with_writer
 from refinery.pipelines.recipe.quantities.prices import PRICES
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.pipelines.reports.run.dropped_documents import dropped_documents
@@ -118,7 +118,7 @@ def read_facts(
             "of an older version and has no statistics.json."
         )
     dropped = attempt("Dropped documents", lambda: read_dropped(corpus), None)
-    declared = {stage.name: stage for stage in own or lane_stages(manifest.lane)}
+    declared = {stage.name: stage for stage in own or lane_stages(manifest.lane, manifest.written.writer)}
     if seconds is None:
         missing.append("Seconds, throughput and cost are not known: the work location is gone or was not given.")
     return Facts(
@@ -143,9 +143,12 @@ def read_facts(
     )
 
 
-def lane_stages(lane: str) -> Iterable[AnyStage]:
-    """The stages of a lane by its name; of all lanes, if it is none of the project's."""
-    return with_target(find_lane(lane)).stages if lane in lane_names() else all_stages()
+def lane_stages(lane: str, writer: str = "") -> Iterable[AnyStage]:
+    """The stages of a lane by its name; of all lanes, if it is none of the project's. writer: the one that a recipe may
+    have named in place of the lane's own, or that of its layout."""
+    if lane not in lane_names():
+        return all_stages()
+    return with_target(with_writer(find_lane(lane), {"writer": writer, "layout": writer})[0]).stages
 
 
 def stage_counts(funnel: Iterable[Mapping[str, Any]], seconds: Mapping[str, float]) -> list[StageCounts]:

@@ -17,12 +17,16 @@ def funnel_section(facts: Facts) -> Html:
     """Documents, bytes, tokens, retention and seconds of each stage."""
     read = facts.stages[0] if facts.stages else None
     density = tokens_per_byte(facts)
-    head = ["stage", "", "documents", "text", "tokens", "kept", "of read", "core time"]
+    has_tokens = facts.manifest.has_tokens
+    head = ["stage", "", "documents", "text", *(["tokens"] if has_tokens else []), "kept", "of read", "core time"]
     texts = facts.of_texts
     whole = texts[0].entered_bytes if texts else 0
     made = len(facts.stages) - len(texts) - 1  # the stage that makes texts
     rows = [
-        _row(stage, read, whole if stage in texts else 0, _tokens(facts, stage, density if place >= made else 0.0))
+        _row(
+            *(stage, read, whole if stage in texts else 0),
+            _tokens(facts, stage, density if place >= made else 0.0) if has_tokens else None,
+        )
         for place, stage in enumerate(facts.stages)
         if read
     ]
@@ -68,12 +72,13 @@ def _tokens(facts: Facts, stage: StageCounts, density: float) -> str:
     return f"≈ {show(stage.kept_bytes * density, 'tokens').removesuffix('tokens').strip()}" if density else "–"
 
 
-def _row(stage: StageCounts, read: StageCounts, texts: int, tokens: str) -> Html:
-    """texts: bytes of the texts before the first stage that judges them; 0 for a stage before that."""
+def _row(stage: StageCounts, read: StageCounts, texts: int, tokens: str | None) -> Html:
+    """texts: bytes of the texts before the first stage that judges them; 0 for a stage before that. tokens: None in a
+    corpus of texts."""
     cells = [
         ("documents", el("span", count(stage.kept), note(f"−{stage.lost:,}" if stage.lost > 0 else ""))),
         ("text", show(stage.kept_bytes, "bytes")),
-        ("tokens", tokens),
+        *([("tokens", tokens)] if tokens is not None else []),
         ("kept", share(stage.kept, stage.entered + stage.created)),
         ("of read", share(stage.kept, read.entered)),
         ("core time", seconds(stage.seconds)),

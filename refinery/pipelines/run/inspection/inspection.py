@@ -20,12 +20,14 @@ from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.run.at_work import Lease, others_at_work
+from refinery.pipelines.run.differences import TOKENIZED_FROM
 from refinery.pipelines.run.funnel import build_funnel
 from refinery.pipelines.run.phases import each_wave, merge_reports, read_phase
 from refinery.pipelines.runners.dataflow.job_records import JobRecord, read_jobs
 from refinery.pipelines.runners.dataflow.jobs import ENDED, JobState, ServiceRefusal, ServiceTrouble
 
 PHASES = ("clean", "dedup", "shards")
+OWN = PHASES[-1]  # the only phase of `refinery tokenize`
 ASK_LIVE = "launched"  # state of a job whose end is not recorded
 # FormatError is a ValueError.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, OSError)
@@ -60,6 +62,7 @@ class Inspection:
     Dataflow and its end is not recorded; "complete". jobs: with their states as last recorded, or live. funnel: as in
     the manifest, for what is done so far; seconds: of work per stage. manifest: None until the corpus is complete.
     notes: what could not be read, and why, where that does not affect the run. at_work: commands that are at it now.
+    texts: what `refinery tokenize` makes it of, "" for a run over sources.
     """
 
     prefix: str
@@ -76,6 +79,7 @@ class Inspection:
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     at_work: tuple[Lease, ...] = ()
+    texts: str = ""
 
     @property
     def dead(self) -> dict[str, dict[str, int]]:
@@ -137,7 +141,8 @@ class _Inspector:
                 self.problems.append(f"{self.store.url(MANIFEST)} is of another run; {RUN} has another fingerprint")
         at_work = () if manifest is not None else tuple(self._look("at_work", self._at_work) or ())
         self.notes += [f"a command is at work here {lease.words()}" for lease in at_work]
-        done, waves = self._phases(run.get("phases", {}), complete=manifest is not None)
+        texts = run.get("texts", "")
+        done, waves = self._phases(run.get("phases", {}), complete=manifest is not None, texts=texts)
         jobs = self._jobs(set(done), {wave.number for wave in waves})
         reports = [told.counts for told in (*done.values(), *waves)]
         merged = self._look("the counts", lambda: _merged(reports)) or merge_reports([])
@@ -151,7 +156,7 @@ class _Inspector:
             run.get("name", manifest.name if manifest else ""),
             run.get("fingerprint", manifest.fingerprint if manifest else ""),
             run.get("inputs", {}),
-            tuple(self._phase(name, done, waves) for name in PHASES) if run else (),
+            tuple(self._phase(name, done, waves, texts) for name in PHASES) if run else (),
             tuple(jobs),
             tuple(funnel),
             merged["seconds"],
@@ -159,6 +164,7 @@ class _Inspector:
             tuple(dict.fromkeys(self.problems)),
             tuple(self.notes),
             at_work,
+            texts,
         )
 
     def _adopted(self) -> Inspection | None:
@@ -199,16 +205,20 @@ class _Inspector:
             "sources": [_text(source["name"]) for source in payload["recipe"]["sources"]],
             "stages": [_text(stage["name"]) for name in PHASES for stage in payload["stages"][name]],
             "inputs": {source: dict(count) for source, count in inputs.items()},
+            "texts": _made_of(payload.get(TOKENIZED_FROM)),
         }
 
     # --- phases and jobs ----------------------------------------------------------------------------------------
 
-    def _phases(self, fingerprints: Mapping[str, str], complete: bool) -> tuple["dict[str, _Told]", "list[_Told]"]:
+    def _phases(
+        self, fingerprints: Mapping[str, str], complete: bool, texts: str
+    ) -> tuple["dict[str, _Told]", "list[_Told]"]:
         """The finished phases by name, and the reports of finished waves while clean is not finished."""
+        fingerprints = {name: fingerprint for name, fingerprint in fingerprints.items() if not texts or name == OWN}
         found = {n: self._look(f"{n}.json", partial(self._finished, n, f)) for n, f in fingerprints.items()}
         done = {name: told for name, told in found.items() if told is not None}
         waves: list[_Told] = []
-        if fingerprints and "clean" not in done and not complete:
+        if fingerprints and "clean" not in done and not complete and not texts:
             waves = self._look("clean", partial(self._waves, fingerprints["clean"])) or []
             if not waves and not self._claimed():
                 self.notes.append(
@@ -242,7 +252,9 @@ class _Inspector:
         inside = self.work.startswith(f"{self.prefix.rstrip('/')}/")
         return inside or self.work_store.size(RUN) is not None
 
-    def _phase(self, name: str, done: "Mapping[str, _Told]", waves: "Sequence[_Told]") -> PhaseState:
+    def _phase(self, name: str, done: "Mapping[str, _Told]", waves: "Sequence[_Told]", texts: str) -> PhaseState:
+        if texts and name != OWN:
+            return PhaseState(name, "done", texts)
         if told := done.get(name):
             root = "" if told.root == self.work else told.root
             return PhaseState(name, "done", root, parts=told.parts, waves_from=told.roots)
@@ -303,6 +315,13 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.80} found, a text expected")
     return value
+
+
+def _made_of(texts: Any) -> str:
+    """Which texts a corpus was made of; "" where none."""
+    if texts is None:
+        return ""
+    return f"version {_count(texts['version'])} of the texts {_text(texts['name'])}"
 
 
 def _count(value: Any) -> int:

@@ -96,7 +96,7 @@ def _lines(found: Inspection) -> Iterator[str]:
         yield ""
         tokens = found.manifest.totals.get("tokens") if found.manifest else None
         yield from funnel_table(found.funnel, found.seconds, tokens)
-        yield from source_table(_sources(found))
+        yield from source_table(_sources(found), found.manifest is None or found.manifest.has_tokens)
         yield from loss_warnings(found.funnel)
     for stage, errors in found.dead.items():
         place = f"{(found.prefix if found.manifest else found.work).rstrip('/')}/dead_letters"
@@ -171,7 +171,7 @@ def advice(found: Inspection) -> Iterator[str]:
     elif found.state == "complete":
         yield f"next: refinery verify {found.prefix}"
     else:
-        yield f"next: refinery refine RECIPE … {place}"
+        yield f"next: refinery {'tokenize TEXTS' if found.texts else 'refine RECIPE'} … {place}"
         yield "      (the command that started the run resumes it)"
         cleaned = any(phase.name == PHASES[0] and phase.state == "done" for phase in found.phases)
         if cleaned and (empty := empty_sources(found.funnel)):

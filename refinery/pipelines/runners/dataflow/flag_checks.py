@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -210,9 +210,19 @@ def check_reach(recipe: Recipe, reuse: str = "") -> None:
         raise RecipeError(f"--reuse: {reuse!r} given, gs://BUCKET/… is allowed on Dataflow")
 
 
+def check_reach_of(files: Mapping[str, str]) -> None:
+    """Raises RecipeError for one of these files, by key, that workers on Dataflow cannot read."""
+    for line in _out_of_reach(files.items()):
+        raise RecipeError(line)
+
+
 def out_of_reach(recipe: Recipe) -> Iterator[str]:
     """A line for every file of the recipe that workers on Dataflow cannot read."""
-    for key, path in named_files(recipe):
+    return _out_of_reach(named_files(recipe))
+
+
+def _out_of_reach(files: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for key, path in files:
         if not path.startswith("gs://") and not (key.startswith("sources[") and is_remote(path)):
             yield (
                 f"{key}: {path!r} given, which workers on Dataflow cannot see; copy it (gcloud storage cp) and name "

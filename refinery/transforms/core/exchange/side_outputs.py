@@ -40,3 +40,10 @@ def with_side_output(inputs: Any, label: str, step: Any, main: str = MAIN, tag: 
 def in_global_window(record: bytes) -> Any:
     """A side-output record as `finish_bundle` must yield it."""
     return beam.pvalue.TaggedOutput(SIDE_OUTPUT, GlobalWindows.windowed_value_at_end_of_window(record))
+
+
+def in_finish_bundle(output: Any) -> Any:
+    """An output of `process` as `finish_bundle` must yield it."""
+    if isinstance(output, beam.pvalue.TaggedOutput):
+        return beam.pvalue.TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))
+    return GlobalWindows.windowed_value(output)

@@ -29,7 +29,7 @@ from refinery.transforms.read.lines import HASHED
 from refinery.transforms.read.reader import COMPRESSION_LIBRARIES, NAMED, Reader
 from refinery.transforms.read.registry import find_reader
 from refinery.transforms.read.task import LimitParams, ReadTask
-from refinery.transforms.read.values.dialects import Lines, first_rows, propose_dialect, rows_of, settle_dialect
+from refinery.transforms.read.values.dialects import Lines, Rows, first_rows, propose_dialect, rows_of, settle_dialect
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
@@ -47,21 +47,19 @@ def read_delimited(
     lines = Lines(stream.read, limits.max_decompressed_bytes)
     rows = rows_of(lines, task.dialect, DELIMITERS[task.format])
     header: Sequence[str] | None = None
-    number = taken = 0
+    taken = seen = 0
     zeros = False
-    while taken != task.cap:
-        row, data = rows.next()
-        if row is None and not data and not lines.too_long:
-            break
+    for number, row, data in numbered_rows(lines, rows):
         if row is not None and not row:
             zeros = zeros or bool(data.strip())
             continue
+        seen = number + 1
         if header is None:
             if row is None or len(set(row)) < len(row) or task.text_field not in row:
                 error = "BadHeader" if row is None or len(set(row)) < len(row) else "MissingField"
                 yield Damaged(error, task.origin(0), data[:HASHED], task.size)
                 return
-            header, rows.width = row, len(row)
+            header = row
             continue
         origin = task.origin(number)
         if lines.too_long:
@@ -76,11 +74,26 @@ def read_delimited(
             taken += isinstance(record, RawDocument)
             is_text = not isinstance(record, Damaged)
             yield record if is_text else Damaged("BadRow", origin, data[:HASHED], len(data))
-        number += 1
+            if taken == task.cap:
+                break
     if header is None and zeros:  # a block of zeros where a file was to be: not the same as one without a row
         yield Damaged("BadHeader", task.origin(0), size=task.size)
     if stream.broken:
-        yield Damaged(stream.broken, task.origin(number), size=max(task.size - stream.total, 0))
+        yield Damaged(stream.broken, task.origin(seen), size=max(task.size - stream.total, 0))
+
+
+def numbered_rows(lines: Lines, rows: Rows) -> Iterator[tuple[int, list[str] | None, bytes]]:
+    """Everything in a file as `Rows.next` gives it, each with its number: -1 is the header, rows below it count from 0.
+    Blank lines have the number of what follows. What is not a row counts, too."""
+    number = -1
+    while True:
+        row, data = rows.next()
+        if row is None and not data and not lines.too_long:
+            return
+        yield number, row, data
+        if row is None or row:
+            rows.width = rows.width if number >= 0 else len(row or ())
+            number += 1
 
 
 def explain_delimited(task: ReadTask, source: ByteSource) -> str:

@@ -27,7 +27,7 @@ from refinery.transforms.read.formats.jsonl import parse_json
 from refinery.transforms.read.held_ranges import HeldRanges
 from refinery.transforms.read.reader import NAMED, Reader, Split
 from refinery.transforms.read.remote.files import is_remote
-from refinery.transforms.read.task import LimitParams, ReadTask
+from refinery.transforms.read.task import COLUMN_CLASH, LimitParams, ReadTask
 from refinery.transforms.read.values.arrow_values import values_of
 from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact
 from refinery.transforms.read.watched_file import WatchedFile
@@ -80,7 +80,7 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
         if task.part == 0:
             yield Damaged("MissingField", task.origin(0), size=task.size)
         return
-    taken = 0
+    taken, clashes = 0, task.clashes(table.schema_arrow.names, COLUMN_CLASH)
     first = sum(table.metadata.row_group(group).num_rows for group in range(low))
     bound = PAGES * limits.max_decompressed_bytes
     largest = pages_by_size(file, columns)
@@ -96,7 +96,9 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
             for record in rows.read(columns, lost):
                 if taken == task.cap:
                     return
-                taken += isinstance(record, RawDocument)
+                if isinstance(record, RawDocument):
+                    taken += 1
+                    record = replace(record, found=record.found + clashes) if clashes else record
                 yield record
         first += table.metadata.row_group(group).num_rows
 

@@ -95,6 +95,11 @@ class Rows(Protocol):
 
     width: int
 
+    @property
+    def dialect(self) -> Dialect:
+        """How the row that `next` gave last is written."""
+        ...
+
     def next(self) -> tuple[list[str] | None, bytes]:
         """The next row and its bytes: [] for a blank line; None for a row that is none, None and b"" at the end."""
         ...
@@ -127,6 +132,10 @@ class _QuotedRows:
         self.clean = re.compile(rf"{field}(?:{delimiter}{field})*[\r\n]*")
         self.last: Sequence[str] = ()
         self.is_open = False
+
+    @property
+    def dialect(self) -> Dialect:
+        return "backslash" if self.backslash else "rfc4180"
 
     def next(self) -> tuple[list[str] | None, bytes]:
         lines = self.lines
@@ -173,6 +182,10 @@ class _PlainRows:
         self.lines, self.delimiter, self.escapes = lines, delimiter, escapes
         self.width = 0
 
+    @property
+    def dialect(self) -> Dialect:
+        return "escaped" if self.escapes else "plain"
+
     def next(self) -> tuple[list[str] | None, bytes]:
         self.lines.begin_row()
         try:
@@ -202,6 +215,10 @@ class _TabRows(_PlainRows):
 
     quoted: _QuotedRows | None = None
     is_chosen = False
+
+    @property
+    def dialect(self) -> Dialect:
+        return "rfc4180" if self.quoted else "plain"
 
     def next(self) -> tuple[list[str] | None, bytes]:
         if self.quoted is None:

@@ -70,13 +70,13 @@ def make_inputs(folder: Path, without: Iterable[str] = ()) -> Path:
     return folder
 
 
-def write_recipe(folder: Path, inputs: Path, tokenizer: Path, **more: Any) -> Path:
+def write_recipe(folder: Path, inputs: Path, tokenizer: Path | None, **more: Any) -> Path:
     """The recipe of these inputs. Origins name the folder, so it has to be the same for corpora that are compared."""
     sources = [
         {"name": name, "paths": [str(inputs / name / "*.jsonl")], "priority": number}
         for number, name in enumerate(SOURCES)
     ]
-    recipe = {**RECIPE, "sources": sources, "tokenizer": {"path": str(tokenizer)}, **more}
+    recipe = {**RECIPE, "sources": sources, "tokenizer": tokenizer and {"path": str(tokenizer)}, **more}
     path = folder / "recipe.yaml"
     path.write_text(yaml.safe_dump(recipe))
     return path

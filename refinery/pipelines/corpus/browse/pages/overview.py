@@ -34,7 +34,7 @@ def overview(frame: Frame, run: LookedAt) -> str:
         note(el("bdi", el("code", run.prefix)), " – ", said),
         _funnel(stages),
         _reasons(frame, opened, stages),
-        _sources(frame, manifest.funnel, tokens_by_source(manifest), linked=True),
+        _sources(frame, manifest.funnel, tokens_by_source(manifest), True, manifest.has_tokens),
         _shards(frame, opened),
     )
 
@@ -58,7 +58,7 @@ def _in_progress(frame: Frame, run: LookedAt) -> str:
         section("Progress", table(["phase", "state", "rows written"], phases)) if phases else None,
         section("Inputs", table(["source", "files", "size"], inputs[:LINES])) if inputs else None,
         _funnel(stage_sums(found.funnel)) if found.funnel else None,
-        _sources(frame, found.funnel, {}, linked=False) if found.funnel else None,
+        _sources(frame, found.funnel, {}, False) if found.funnel else None,
     )
 
 
@@ -108,15 +108,16 @@ def _reason_rows(frame: Frame, opened: Opened, stages: Sequence[StageSums]) -> I
                 yield [linked, stage.name, count(documents), share(documents, stage.entered)]
 
 
-def _sources(frame: Frame, funnel: Funnel, tokens: Mapping[str, int], linked: bool) -> Html:
+def _sources(frame: Frame, funnel: Funnel, tokens: Mapping[str, int], linked: bool, has_tokens: bool = True) -> Html:
     rows: list[list[object]] = []
     for each in source_rows(funnel, tokens):
         name: object = each["source"]
         named = frame.link(name, "documents", in_=KEPT, source=name) if linked else name
-        known = "–" if each["tokens"] is None else count(each["tokens"])
-        rows.append([named, count(each["read"]), count(each["kept"]), share(each["kept"], each["read"]), known])
+        known = ["–" if each["tokens"] is None else count(each["tokens"])] if has_tokens else []
+        rows.append([named, count(each["read"]), count(each["kept"]), share(each["kept"], each["read"]), *known])
     more = note(f"and {len(rows) - LINES:,} more") if len(rows) > LINES else None
-    return section("Sources", table(["source", "read", "kept", "share", "tokens"], rows[:LINES]), more, id="sources")
+    head = ["source", "read", "kept", "share", *(["tokens"] if has_tokens else [])]
+    return section("Sources", table(head, rows[:LINES]), more, id="sources")
 
 
 def _shards(frame: Frame, opened: Opened) -> Html:
@@ -133,8 +134,7 @@ def _shards(frame: Frame, opened: Opened) -> Html:
     for (split, domain), (begin, shards, documents, tokens) in places.items():
         named = f"{split}/{domain}"
         linked = named if opened.corpus.is_adopted else frame.link(named, "documents", in_=KEPT, from_=f"{begin}.0")
-        rows.append([linked, count(shards), count(documents), count(tokens) if has_tokens else "–"])
+        rows.append([linked, count(shards), count(documents), *([count(tokens)] if has_tokens else [])])
     more = note(f"and {len(rows) - LINES:,} more") if len(rows) > LINES else None
-    return section(
-        "Shards", table(["split and domain", "shards", "documents", "tokens"], rows[:LINES]), more, id="shards"
-    )
+    head = ["split and domain", "shards", "documents", *(["tokens"] if has_tokens else [])]
+    return section("Shards", table(head, rows[:LINES]), more, id="shards")

@@ -81,7 +81,9 @@ def document_rows(side: Side, shared: Shared, more: tuple[str, ...] = ()) -> Ite
     shards = side.manifest.shards
     next_row = [0] * len(shards)
     places = ((side.store, shard.provenance.path) for shard in shards)
-    for number, table in read_groups(places, (*NEEDED, *more), side.corpus.schema):
+    has_tokens = side.manifest.has_tokens
+    needed = NEEDED if has_tokens else NEEDED[:-1]
+    for number, table in read_groups(places, (*needed, *more), side.manifest.provenance_schema):
         what = side.store.url(shards[number].provenance.path)
         rows = np.zeros(table.num_rows, ROW)
         rows["id"] = ids_of(table["id"], what)
@@ -89,7 +91,9 @@ def document_rows(side: Side, shared: Shared, more: tuple[str, ...] = ()) -> Ite
         rows["shard"] = number
         rows["row"] = next_row[number] + np.arange(table.num_rows)
         rows["source"] = Shared.numbers(shared.sources, table["source"])
-        rows["text_bytes"], rows["tokens"] = (_numbers(table[n], what) for n in ("text_bytes", "token_count"))
+        rows["text_bytes"] = _numbers(table["text_bytes"], what)
+        if has_tokens:
+            rows["tokens"] = _numbers(table["token_count"], what)
         next_row[number] += table.num_rows
         yield rows, table
 

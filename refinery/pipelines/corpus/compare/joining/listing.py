@@ -95,7 +95,7 @@ def _listed(row: Rows, label: str, sides: Mapping[str, Side], known: Mapping[tup
         origin=str(facts.get("origin") or ""),
         split=shard.split,
         domain=shard.domain,
-        shard=shard.bin.path.removesuffix(".bin"),
+        shard=shard.name,
         document=int(row["row"][0]),
         text_bytes=int(row["text_bytes"][0]),
         tokens=int(row["tokens"][0]),

@@ -82,8 +82,8 @@ class Side:
         return [entry.path for entry in self.corpus.files(folder)]
 
     def checksums(self) -> Iterator[tuple[str, str]]:
-        """(path, sha256) of every file of tokens."""
-        return ((shard.bin.path, shard.bin.sha256) for shard in self.manifest.shards)
+        """(path, sha256) of every file of tokens, or of texts."""
+        return ((shard.content.path, shard.content.sha256) for shard in self.manifest.shards)
 
 
 def open_side(label: str, prefix: str, work: str = "") -> Side:

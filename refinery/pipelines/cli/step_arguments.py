@@ -1,0 +1,88 @@
+"""Arguments that all one-step commands have, and how they run."""
+
+import shlex
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from refinery.pipelines.shell.arguments import add_runner_arguments, result, say
+from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.wording import many
+
+if TYPE_CHECKING:
+    from refinery.pipelines.run.steps.step import Part
+
+NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
+FIELDS = {"text_field": "text", "url_field": "address", "id_field": "own id", "date_field": "date"}
+
+
+def listed(text: str) -> list[str]:
+    """The value of an option with several names: a,b."""
+    return [each for each in (part.strip() for part in text.split(",")) if each]
+
+
+def step_arguments(parser: ArgumentParser, annotates: bool = True) -> None:
+    """Inputs, output, shape, and those of every command that runs Beam jobs. annotates: whether it has labels."""
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files or globs: JSONL, CSV, TSV or Parquet")
+    parser.add_argument(
+        "--output", required=True, metavar="FOLDER", help="where the files go; the accounts go to FOLDER.refinery"
+    )
+    for name, what in FIELDS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", default="", metavar="NAME", help=f"the field of the {what}")
+    parser.add_argument(
+        "--format", default="", metavar="NAME", help="the format of all inputs (default: by their names)"
+    )
+    parser.add_argument(
+        "--layout",
+        default="as-input",
+        choices=("as-input", "shards"),
+        help="as-input: a file for each input file; shards: a shuffled corpus of Parquet",
+    )
+    if annotates:
+        parser.add_argument("--annotate", action="store_true", help="drop nothing: label every row instead")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="set a further key of the recipe"
+    )
+    parser.add_argument("--work", default="", metavar="LOCATION", help="where the parts of its phases go")
+    parser.add_argument("--discard-work", action="store_true", help="remove these parts at the end")
+    add_runner_arguments(parser)
+
+
+def run_step(
+    name: str,
+    args: Namespace,
+    flags: Sequence[str],
+    parts: "Callable[[], list[Part]]",
+    labels: Sequence[str] = (),
+    annotate: bool = False,
+    fields: Mapping[str, Any] = NO_FIELDS,
+) -> ExitCode:
+    """Run a step of which the sections are made by `parts`, once the worker processes have started. labels: those that
+    rows get with --annotate, or in any case (annotate). fields: further keys of the source."""
+    if args.runner == "local":
+        from refinery.pipelines.runners.forked_pool import prepare_to_fork
+
+        prepare_to_fork()
+    from refinery.pipelines.runners.runner import Runner
+    from refinery.pipelines.runners.scratch import scratch_of
+    from refinery.transforms.write.rows.writer import ACCOUNTS
+
+    place = args.output.rstrip("/") + (ACCOUNTS if args.layout == "as-input" else "")
+    scratch = scratch_of(args.scratch, args.work or f"{place}/work")
+    runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say, scratch=scratch)
+    with runner.open():
+        from refinery.pipelines.run.api import runner_flags
+        from refinery.pipelines.run.steps.run_step import StepRun
+        from refinery.pipelines.run.steps.step import Inputs
+
+        labelled = annotate or getattr(args, "annotate", False)
+        given = {key: value for key in (*FIELDS, "format") if (value := getattr(args, key))}
+        inputs = Inputs(tuple(args.inputs), {**given, **fields}, args.layout, tuple(labels) if labelled else ())
+        step = StepRun(name, inputs, parts(), args.output, tuple(args.set), shlex.join(["refinery", *sys.argv[1:]]))
+        runner.flags = runner_flags(step.recipe(), args.runner, flags, step.accounts, args.work)
+        totals = step.run(runner, args.work, args.discard_work).totals
+    result(f"{many(totals['documents'], 'document')} stay in {args.output}")
+    result(f"what went and why: {step.accounts}/report.html   check it: refinery verify {step.accounts}")
+    return ExitCode.DONE

@@ -1,0 +1,95 @@
+"""What each one-step command switches on: the sections of its recipe, from what the command line or Python says."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from refinery.pipelines.run.steps.step import Part
+from refinery.transforms.core.wording import nearest
+
+RULE_SETS = ("basic", "gopher", "repetition", "c4", "fineweb")  # of `heuristics`
+PUBLISHED = {"gopher": ("gopher", "repetition")}  # what a paper's name stands for, where that is more than one set
+# The fields that rows get where nothing is dropped.
+DEDUP_LABELS = ("duplicate", "duplicate_of", "copies", "reason")
+FILTER_LABELS = ("keep", "reason")
+REDACT_LABELS = ("pii", "pii_types", "secrets", "secret_rules")
+LANGUAGE_LABELS = ("language", "language_score")
+EXTRACT_LABELS = ("reason",)
+PII_TYPES = ("email", "phone", "ip", "mac", "iban", "card", "imei", "ssn", "national_id", "user_path")
+
+
+def dedup_parts(
+    exact: bool = False,
+    near: float | None = None,
+    lines: bool = False,
+    substrings: bool = False,
+    url: bool = False,
+    against: Sequence[str] = (),
+    prefer: str = "first",
+) -> list[Part]:
+    """Remove copies. exact: documents of equal text, up to white space. near: those whose shingles of five words have
+    at least this Jaccard similarity, which is computed of the texts. lines, substrings: cut what is repeated. url: keep
+    one document of an address. against: prefixes of published corpora whose documents win. Without any of these: near
+    at 0.8. prefer: which copy stays."""
+    if not (exact or near is not None or lines or substrings or url):
+        near = 0.8
+    parts = [Part("which of several copies stays", {"rank": {"prefer": prefer}})]
+    whole = exact or near is not None or bool(against)
+    if whole:
+        parts.append(Part("equal texts, up to white space", {"exact_dup": True}))
+    if near is not None:
+        bands = {"threshold": near, "bands": None, "rows": None, "verify": "exact"}
+        parts.append(Part("nearly equal texts, by the similarity of the texts themselves", {"near_dup": bands}))
+    if against:
+        corpora = [{"prefix": prefix} for prefix in against]
+        parts.append(Part("copies of these corpora go, too", {"reference_corpora": corpora}))
+    if lines:
+        parts.append(Part("lines that are in many documents are cut from all", {"line_dup": {"min_chars": 1}}))
+    if substrings:
+        parts.append(Part("runs of 50 words are cut from all but one", {"substring_dup": {"min_chars": 1}}))
+    if url:
+        parts.append(Part("one document of each address, the newest", {"url_dup": True}))
+    return parts
+
+
+def filter_parts(rules: Sequence[str] = (), languages: Sequence[str] = ()) -> list[Part]:
+    """Judge documents by published rules. rules: of RULE_SETS; Gopher's name stands for both of its sets. languages:
+    the codes to keep. Raises ValueError for a set that there is not, and where nothing is asked for."""
+    if not rules and not languages:
+        raise ValueError(f"--rules: nothing given, some of {', '.join(RULE_SETS)} are needed, or --language")
+    for name in rules:
+        if name not in RULE_SETS:
+            raise ValueError(f"--rules: {name!r:.60} given, {nearest(name, RULE_SETS)}")
+    parts = []
+    if languages:
+        parts.append(Part("documents in these languages stay", {"language": {"languages": list(languages)}}))
+    if rules:
+        on = {each for name in rules for each in PUBLISHED.get(name, (name,))}
+        sets: dict[str, Any] = {name: name in on for name in RULE_SETS}
+        parts.append(Part("published rules of quality", {"heuristics": sets}))
+    return parts
+
+
+def redact_parts(only: Sequence[str] = (), secrets: bool = True) -> list[Part]:
+    """Replace personal data, and credentials. only: these types, of PII_TYPES. Raises ValueError for another one."""
+    for name in only:
+        if name not in PII_TYPES:
+            raise ValueError(f"--only: {name!r:.60} given, {nearest(name, PII_TYPES)}")
+    types: dict[str, Any] = {name: name in only for name in PII_TYPES} if only else {"action": "redact"}
+    parts = [Part("personal data in the text", {"pii": types})]
+    if secrets:
+        parts.append(Part("keys, tokens and passwords in the text", {"secrets": {"action": "redact"}}))
+    return parts
+
+
+def language_parts(keep: Sequence[str] = ()) -> list[Part]:
+    """Say which language each text is in. keep: drop texts in others."""
+    return [Part("the language of each text", {"language": {"languages": list(keep)} if keep else True})]
+
+
+def extract_parts(markdown: bool = False, into: str = "") -> list[Part]:
+    """Take the main text out of HTML. markdown: with headings, items and tables marked. into: the new field that gets
+    it; "" where the output is shards."""
+    parts = [Part("the main text of pages", {"extract": {"output": "markdown" if markdown else "text"}})]
+    if into:
+        parts.append(Part("it goes into a new field of each row", {"rows": {"texts": "all", "into": into}}))
+    return parts

@@ -1,0 +1,1 @@
+"""`refinery tokenize`: a corpus of tokens from a corpus of texts."""

@@ -1,0 +1,132 @@
+"""Where each input file of a run goes, and what copying it needs to know."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.sealed import seal, unseal
+from refinery.pipelines.recipe.recipe import Recipe
+from refinery.transforms.core.job.task_list import write_task_list
+from refinery.transforms.extract.extract import EXTRACT, ExtractParams
+from refinery.transforms.read.find_files import find_files
+from refinery.transforms.read.task import COLUMN_CLASH, ReadTask
+from refinery.transforms.statistics.tally import measured_notes
+from refinery.transforms.write.rows.copy_rows import refuse_uncopyable
+from refinery.transforms.write.rows.labels import find_label
+from refinery.transforms.write.rows.output_paths import output_paths
+from refinery.transforms.write.rows.rows import Label
+from refinery.transforms.write.rows.rows_stage import ROWS, RowsParams
+from refinery.transforms.write.rows.write_files import KIND, NO_COLUMN, NO_TEXT, OVER_LIMITS, FilesJob, OutputFile
+from refinery.transforms.write.rows.writer import ACCOUNTS, LAYOUT
+from refinery.transforms.write.shards import provenance_columns
+
+OUTPUTS = "outputs.json"  # in the accounts: every file that was written
+
+
+def accounts_of(output: str) -> str:
+    """The prefix with the accounts of such a run. output: where its files go."""
+    return output.rstrip("/") + ACCOUNTS
+
+
+def outputs_of(accounts: str) -> str:
+    """Where the files go of a run whose accounts are there. Raises ValueError for another prefix."""
+    place = accounts.rstrip("/")
+    if not place.endswith(ACCOUNTS) or place == ACCOUNTS:
+        raise ValueError(f"{accounts}: a name that ends in {ACCOUNTS} is needed for accounts")
+    return place.removesuffix(ACCOUNTS)
+
+
+def output_files(recipe: Recipe, tasks: Sequence[ReadTask]) -> list[OutputFile]:
+    """Each input file with its place, in the order of sources and files. tasks: of all inputs, or parts of them. Raises
+    ValueError where two would go to one place."""
+    facts = recipe.source_facts()
+    whole = [replace(task, part=0, parts=1) for task in tasks if task.part == 0]
+    found = (
+        (pattern, file.path)
+        for source in recipe.sources
+        for pattern in source.paths
+        for file in find_files(source.replace(paths=(pattern,)))
+    )
+    places = output_paths(found)
+    counts = Counter(facts[task.source].domain for task in whole)
+    return [
+        OutputFile(task, domain := facts[task.source].domain, task.file_index, counts[domain], places[task.path])
+        for task in whole
+    ]
+
+
+def check_outputs(recipe: Recipe, tasks: Sequence[ReadTask], prefix: str) -> None:
+    """Raise ValueError, before anything runs, where the files have no place: a prefix whose name says none, two files
+    for one place, or a format whose rows cannot be copied."""
+    outputs_of(prefix)
+    for task in {task.path: task for task in tasks}.values():
+        refuse_uncopyable(task)
+    output_files(recipe, tasks)
+
+
+def new_fields(recipe: Recipe) -> tuple[str, ...]:
+    """Names of the fields that the rows of such a run get."""
+    if recipe.layout != LAYOUT:
+        return ()
+    into = (recipe.params_of(ROWS) or RowsParams()).into
+    return (*([into] if into else []), *recipe.annotate)
+
+
+def files_job(
+    recipe: Recipe, tasks: Sequence[ReadTask], work: str, prefix: str, counters: Sequence[Mapping[str, Any]]
+) -> FilesJob:
+    """The job that copies the rows back. work: where the list of files is written. prefix: of the accounts. counters:
+    of phase 1, which found the columns that have the name of a label; that label is named apart, in all files."""
+    taken = {entry["reason"] for entry in counters if entry["outcome"] == "found"}
+    labels = [find_label(name, recipe.notes()) for name in recipe.annotate]
+    files = output_files(recipe, tasks)
+    largest = sorted(files, key=lambda file: (-file.task.size, file.domain, file.number))
+    rows = recipe.params_of(ROWS) or RowsParams()
+    into = None
+    if rows.into:
+        into = Label(rows.into, "")
+        into = into.named_apart() if f"{COLUMN_CLASH}/{rows.into}" in taken else into
+    return FilesJob(
+        files=write_task_list(work, "shards", [file.to_line() for file in largest]),
+        outputs=outputs_of(prefix),
+        prefix=prefix,
+        domains={name: facts.domain for name, facts in recipe.source_facts().items()},
+        counts=Counter(file.domain for file in files),
+        limits=recipe.limits,
+        columns=provenance_columns(recipe.provenance()),
+        notes=measured_notes(recipe.notes()),
+        counted=recipe.counted(),
+        labels=tuple(each.named_apart() if f"{COLUMN_CLASH}/{each.label.name}" in taken else each for each in labels),
+        extract=recipe.params_of(EXTRACT) or ExtractParams(),
+        beside=has_rows_beside(counters, bool(labels)),
+        into=into,
+    )
+
+
+def has_rows_beside(counters: Sequence[Mapping[str, Any]], labels: bool) -> bool:
+    """Whether rows stay of which no document was made, by the counters of phase 1: they have no text, exceed the limits
+    or, where rows get labels, extraction made none."""
+    reasons = {*NO_TEXT, *OVER_LIMITS, NO_COLUMN}
+    return any(
+        entry["documents"]
+        and entry["outcome"] in ("dropped", "dead")
+        and (entry["reason"] in reasons or (labels and entry["stage"] == EXTRACT.name))
+        for entry in counters
+    )
+
+
+def dump_outputs(report: Mapping[str, Any]) -> bytes:
+    """The file OUTPUTS of the report of phase 3: {"path", "input", "rows", "documents", "without_text", "size",
+    "crc32c", "sha256", "differs"} of every file, in the order of the inputs."""
+    return seal({"kind": "refinery-outputs", "files": report[KIND]})
+
+
+def load_outputs(data: bytes, what: str) -> list[dict[str, Any]]:
+    """What `dump_outputs` wrote. Raises FormatError."""
+    payload = unseal(data, what)
+    files = payload.get("files")
+    if payload.get("kind") != "refinery-outputs" or not isinstance(files, list):
+        raise FormatError(f"{what}: no list of output files")
+    return files
