@@ -188,7 +188,10 @@ def test_redaction(ran: Path) -> None:
     assert rows(ran / "out/no-mail/b.jsonl")["b2"]["text"] == f"Write to <EMAIL> or call <PHONE>. Token: {KEY}"
     changed = {*lines(ran / "out/redacted/a.jsonl"), *lines(ran / "out/redacted/b.jsonl")} - INPUTS
     assert len(changed) == 1
-    assert provenance(ran / "out/redacted.refinery")["b2"]["pii_types"] == "email=1 phone=1"
+    accounts = ran / "out/redacted.refinery"
+    assert provenance(accounts)["b2"]["pii_types"] == "email=1 phone=1"
+    work = [path.read_bytes() for path in (accounts / "work").rglob("*.parquet")]
+    assert work == []  # there are none that could hold an address
     page = (DOCS / "steps/redact.md").read_text()
     assert re.search(r"`--only email,phone` \|.*: (.*) \|", page)[1] == ", ".join(f"`{name}`" for name in PII_TYPES)  # type: ignore[index]  # it is there
 
