@@ -15,7 +15,8 @@ EMPTY := $(VENV)/wheel
 VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
 WITH_TORCH := tests/loader/torch tests/test_examples.py tests/test_loader_docs.py \
-    tests/pipelines/corpus/export/test_libraries.py tests/pipelines/reports/cards/test_hub.py
+    tests/pipelines/corpus/export/test_libraries.py tests/pipelines/reports/cards/test_hub.py \
+    tests/pipelines/test_text_libraries.py
 IN_BROWSER := $(shell find tests -name "test_*_browser.py")
 OUT := out/demo
 NATIVE := $(foreach package,loader transforms,refinery/$(package)/native refinery/$(package)/native/include refinery/$(package)/native/include/*)
@@ -94,7 +95,7 @@ $(AUDIT)/.installed: requirements-audit.txt | $(VENV)/.installed
 $(TORCH)/.installed: $(VENV)/.installed setup.py
 	$(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.txt \
-	    $$(grep -oE '"(torch|datasets|webdataset)==[0-9.]*' setup.py | tr -d '"' | sort -u)
+	    $$(grep -oE '"(torch|datasets|duckdb|pandas|polars|webdataset)==[0-9.]*' setup.py | tr -d '"' | sort -u)
 	$(call borrow,$(TORCH))
 	touch $@
 

@@ -106,7 +106,8 @@ setup(
             "opentelemetry-exporter-otlp-proto-http==1.45.2",
             "wandb==0.31.0",
         ],
-        "readers": ["datasets==5.2.0", "webdataset==1.0.2"],  # what reads exports: for `make test-torch`
+        # What reads exports and corpora of texts: for `make test-torch`.
+        "readers": ["datasets==5.2.0", "duckdb==2.0.1", "pandas==3.1.1", "polars==2.1.0", "webdataset==1.0.2"],
         # Training frameworks, for the examples and `make test-frameworks`; transformers is in dev.
         "frameworks": [
             "accelerate==1.15.0",

@@ -66,7 +66,7 @@ NOT_RUN = {
     r"(\.venv/bin/)?python examples/": "needs PyTorch: tests/test_examples.py and test_distribution.py run them",
     r"(\.venv/bin/)?torchrun ": "training frameworks: tests/frameworks",
     r"refinery export .*--format arrow_ipc:": "tests/pipelines/test_adding_an_export.py",
-    r"refinery .*out/texts": "tests/pipelines/test_adding_a_writer.py, tests/pipelines/run/tokenizing",
+    r"refinery .*out/texts": "tests/pipelines/test_adding_a_writer.py, test_text_corpora.py and run/tokenizing",
     r"refinery browse ": "serves until it is stopped: tests/pipelines/corpus/browse",
     r"GOBIN=|python -m (apache_beam|refinery\.pipelines\.runners)\.|refinery .*--runner P": "tests/engines",
     r"refinery cluster |jobs/run\.sh|kubectl ": "clusters: tests/engines, tests/pipelines/runners/cluster",

@@ -121,7 +121,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
     datatrove.kept_lines: lambda: {"text": "the text", "short_line_chars": 3},
     datatrove.stripped_lines: lambda: {"text": "the text"},
     attributes.most: lambda: {"html": "<p>"},
-    signs.find: lambda: {"data": b"a text", "table": np.zeros((258, 4), np.uint64)},
+    signs.has_control: lambda: {"data": b"a text"},
     signs.repeats_line: lambda: {"data": b"line\nline", "least": 4, "times": 2},
     signs.lines_end_in: lambda: {"data": b"a;\nb;", "ends": b";", "times": 2},
     signs.count_lines: lambda: {"text": "a text"},

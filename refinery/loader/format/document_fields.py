@@ -211,6 +211,7 @@ _TYPES: Mapping[str, Mapping[str, pa.DataType]] = {
 # All columns of these may be null: they were first written so.
 NULLABLE = (REJECTS, DEAD_LETTERS, SHUFFLE)
 _NULL_IF_KEPT = ("kept_id", "similarity")
+KEPT_FIELDS = "fields"  # column of the provenance with the fields of records that sources keep, a JSON object each
 
 
 @cache

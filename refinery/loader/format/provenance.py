@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinery.loader.format.document_fields import PROVENANCE, columns_of, names_of
+from refinery.loader.format.document_fields import KEPT_FIELDS, PROVENANCE, columns_of, names_of
 
 ROW_GROUP = 65_536
 GROUP_BYTES = 64 << 20  # of texts in UTF-8, where the file has them
@@ -68,20 +68,22 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], schema: pa.Schema)
     does not fit its column, including null. Memory: one row group as columns, of 65,536 rows or, with texts, the first
     that reach GROUP_BYTES of these.
     """
-    own, names = set(names_of(PROVENANCE)), set(schema.names)
+    own, names = {*names_of(PROVENANCE), TEXT_COLUMN.name, KEPT_FIELDS}, set(schema.names)
     repeated = [
         field.name
         for field in schema
-        if field.name == "source" or (field.name not in own | {TEXT_COLUMN.name} and field.type == pa.string())
+        if field.name == "source" or (field.name not in own and field.type == pa.string())
     ]
-    with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=repeated) as writer:
+    # A page is cut behind such a batch of values: of texts behind any, since readers take none of many large ones.
+    batch = {"write_batch_size": 1} if TEXT_COLUMN.name in names else {}
+    with pq.ParquetWriter(path, schema, **PARQUET, **batch, use_dictionary=repeated) as writer:
         for group in _groups(rows):
             tables = []
-            while batch := list(islice(group, BATCH_ROWS)):
-                for row in batch:
+            while some := list(islice(group, BATCH_ROWS)):
+                for row in some:
                     if row.keys() != names:
                         raise ValueError(f"provenance: fields {sorted(row)} given, exactly {sorted(names)} are allowed")
-                tables.append(pa.Table.from_pylist(batch, schema=schema))
+                tables.append(pa.Table.from_pylist(some, schema=schema))
             writer.write_table(pa.concat_tables(tables).combine_chunks(), row_group_size=ROW_GROUP)
 
 
@@ -93,7 +95,7 @@ def _groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[Iterator[Mapping[str,
         size = 0
         for row in chain([first], islice(remaining, ROW_GROUP - 1)):
             yield row
-            size += len(row.get(TEXT_COLUMN.name, b""))
+            size += len(row.get(TEXT_COLUMN.name, b"")) + len(row.get(KEPT_FIELDS, ""))
             if size >= GROUP_BYTES:
                 return
 

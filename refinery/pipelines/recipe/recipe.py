@@ -18,6 +18,7 @@ import refinery.pipelines.lanes as lanes
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.format.provenance import provenance_schema
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
+from refinery.transforms.core.document import FIELDS
 from refinery.transforms.core.lane import AnyStage, Lane
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.params import Count, Params, Positive, Share, below
@@ -30,6 +31,7 @@ from refinery.transforms.dedup.records.rank import RankParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SignatureParams
 from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
+from refinery.transforms.read.kept_fields import KEPT
 from refinery.transforms.read.plan import LimitParams, SourceParams
 from refinery.transforms.read.reader import Reader
 from refinery.transforms.read.registry import find_reader, is_own
@@ -40,7 +42,7 @@ from refinery.transforms.write.rows.labels import label_names
 from refinery.transforms.write.rows.writer import AS_INPUT, LAYOUT
 from refinery.transforms.write.shuffle import ShardParams
 from refinery.transforms.write.targets import TARGET
-from refinery.transforms.write.text_writers import TEXT_WRITERS
+from refinery.transforms.write.text_writers import check_writer
 
 DEFAULT_LANE = "web"
 
@@ -203,17 +205,7 @@ class Recipe(Params):
         for name in self.annotate:
             if name not in known:
                 raise ValueError(f"annotate: {name[:60]!r} given, {nearest(name, known)}")
-        if self.writer not in ("", lane.writer.name):
-            known = ["", *TEXT_WRITERS]
-            raise ValueError(
-                f"writer: {self.writer!r:.80} given, {', '.join(known[1:])} is allowed, or nothing for the lane's own"
-                f"{meant(self.writer, known)}"
-            )
-        if self.shards.order == "input" and lane.writer.counts_tokens:
-            raise ValueError(
-                "shards.order: input given, it needs a writer of texts (`writer: text`): loader, exports and takedowns "
-                "of tokens rely on documents in shuffled order"
-            )
+        check_writer(lane.writer, self.writer, self.shards)
         own = self._check_notes()
         compared = [stage for stage in lane.stages if isinstance(stage, ComparingStage)]
         check_together([stage for stage in compared if getattr(self, stage.key) is not None])
@@ -284,6 +276,7 @@ class Recipe(Params):
         """The names of all notes that sources may not give, once they are known to go together."""
         own = {note.name for note in self.LANE.notes}
         published = provenance_schema((), has_text=bool(self.writer)).names
+        own |= {FIELDS} if self._keeps_fields() else set()
         taken = own | {*published, *(note.name for note in self.LANE.fields)}
         for stage, note in self._asked_notes():
             if note.name in taken:
@@ -330,7 +323,12 @@ class Recipe(Params):
         noted = self.notes()
         names = {note.name for note in (*self.LANE.fields, *noted)}
         asked = (Note(name, str, "a field of records", column=True) for name in self.columns if name not in names)
-        return (*self.LANE.fields, *(note for note in noted if note.column), *asked)
+        kept = (KEPT,) if self._keeps_fields() else ()
+        return (*self.LANE.fields, *(note for note in noted if note.column), *asked, *kept)
+
+    def _keeps_fields(self) -> bool:
+        """Whether any source keeps the fields of its records."""
+        return any(source.fields for source in self.sources)
 
     def readers(self) -> list[Reader]:
         """The readers of the formats that its sources name, and of all that its lane reads where one goes by endings,

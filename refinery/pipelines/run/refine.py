@@ -202,6 +202,7 @@ class Refinement:
             notes=self.recipe.notes(),
             readers=self.recipe.LANE.readers,
             labels=new_fields(self.recipe),
+            may_lack_text=self.recipe.layout == LAYOUT,
         )
         self.recipe, self.tasks, self.text_fields = settle_text_fields(self.recipe, planned, self.store, self.say)
         if probe:

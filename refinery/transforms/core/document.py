@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from refinery.loader.format.document_fields import ID_BYTES as ID_BYTES  # offered from here, too
+from refinery.loader.format.document_fields import KEPT_FIELDS
 from refinery.transforms.native import textclean
 
 Scalar = str | int | float
@@ -16,6 +17,7 @@ NO_META: Mapping[str, Scalar] = MappingProxyType({})
 NO_LIMITS: Mapping[str, float] = MappingProxyType({})
 
 COPIES = "copies"  # note of every document that deduplication kept: how many it stands for
+FIELDS = KEPT_FIELDS  # note with the other fields of a record, as a JSON object, where its source keeps them
 OFFSET_BITS = 40  # of a document's position, below the index of its file
 TEXT_ID = "text_id"  # note of a document whose text was changed after it got its id: the id of the text encoded
 TEXT_ID_SINCE = ("encode", 2)  # the stage that makes it, and its first version that does

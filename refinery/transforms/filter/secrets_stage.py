@@ -11,11 +11,13 @@ After redaction the text is searched again, and for every value that was replace
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
-from refinery.transforms.core.document import Document, Drop, FailClosed, Scalar, document_id
+from refinery.transforms.core.document import FIELDS, Document, Drop, FailClosed, Scalar, document_id
+from refinery.transforms.core.json_text.members import is_readable, map_texts
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.redaction.secret_types.find import RULES, find
@@ -23,6 +25,7 @@ from refinery.transforms.redaction.secret_types.rules import Found
 
 NAMES = frozenset(rule.name for rule in RULES)
 REPEATED = 8  # bytes from which a value that was found is replaced wherever else it stands
+NONE: Mapping[str, int] = MappingProxyType({})  # of most texts, so no counter is made for each
 ROUNDS = 3  # of redaction; one is enough unless a replacement gives context to what stands beside it
 
 
@@ -92,18 +95,18 @@ def _in_characters(data: bytes, spans: list[Found]) -> Iterator[Span]:
         yield Span(first, characters, rule)
 
 
-def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Counter[str]]:
+def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Mapping[str, int]]:
     """The text without secrets, and how often each rule found one; what was found is added to `values`.
 
     Raises TooManySecrets, and SecretRemains where a secret is found after ROUNDS of redaction.
     """
-    found: Counter[str] = Counter()
-    for _ in range(ROUNDS):
+    found: Mapping[str, int] = NONE
+    for _ in range(ROUNDS if text else 0):
         data = text.encode()
         spans = find(data, frozenset(params.off))
         if not spans:
             return text, found
-        found.update(span.rule for span in spans)
+        found = Counter(found) + Counter(span.rule for span in spans)
         if sum(found.values()) > params.max_secrets:
             raise TooManySecrets
         parts, at = [], 0
@@ -115,6 +118,18 @@ def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[s
     if find(text.encode(), frozenset(params.off)):
         raise SecretRemains
     return text, found
+
+
+def redact_inside(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Counter[str]]:
+    """As `redact_text`, of each string inside a JSON text: rules see it without escapes."""
+    found: Counter[str] = Counter()
+
+    def redact(inner: str) -> str:
+        redacted, here = redact_text(inner.encode("utf-8", "ignore").decode(), params, values)
+        found.update(here)
+        return redacted if here else inner
+
+    return map_texts(text, redact), found
 
 
 def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
@@ -131,8 +146,12 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     try:
         for name, value in strings.items():
             if isinstance(value, str):
+                if name == f"meta.{FIELDS}":
+                    value, inside = redact_inside(value, params, values)
+                    found.update(inside)
                 fields[name], here = redact_text(value, params, values)
-                found += here
+                if here:
+                    found.update(here)
     except TooManySecrets:
         return Drop("too-many-secrets")
     except SecretRemains:
@@ -149,6 +168,8 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
             return _remaining(doc, params)
         fields[name] = value
     meta = {key: fields.get(f"meta.{key}", value) for key, value in doc.meta.items()}
+    if not is_readable(str(meta.get(FIELDS, "{}"))):  # part of an escape went
+        return _remaining(doc, params)
     rules = ",".join(f"{rule}:{count}" for rule, count in sorted(found.items()))
     meta |= {"secrets": sum(found.values()), "secret_rules": rules}
     text = fields["text"]

@@ -1,76 +1,33 @@
-/* Short sequences of classes of bytes in a text, all in one pass; its lines: how many there are, and whether they repeat
- * or end alike.
+/* Signs of badly cleaned text: control characters; lines, how many there are, and whether they repeat or end alike.
  *
- * sequences -> bits of 256, one for each place of a sequence -> shift-and (Baeza-Yates and Gonnet 1992): bit i is set
- * behind a byte if the places up to i of its sequence fit the bytes up to there. statistics/cues.py makes the table.
- *
- * Cost: about a nanosecond per byte, whatever the sequences and the text; the text is read at two places in turn, so one
- * does not wait for the other. Lines: linear. Memory: a table of lines, 48 to 96 bytes for each that the text has room
- * for. Safety: arguments are checked at entry; slots of lines are chosen under a secret key. The GIL is released. */
+ * Cost: linear. Memory: a table of lines, 48 to 96 bytes for each that the text has room for. Safety: arguments are
+ * checked at entry; slots of lines are chosen under a secret key. The GIL is released. */
 #include "keyed_hash.h"
-
-enum {
-    LANES = 4, /* of 64 bits; no sequence is in two of them */
-    BYTES = 256,
-    ROWS = BYTES + 2, /* of the table: places that each byte fits, first places, last places */
-    LONGEST = 64,     /* places of a sequence */
-};
 
 static HashKey hash_key;
 
-typedef uint64_t Lanes __attribute__((vector_size(LANES * sizeof(uint64_t)))); /* in a register, if one is so wide */
-
-INLINE void load(Lanes *lanes, const uint64_t *table, size_t row)
+/* C0 but for tabs and line ends, DEL, and C1 as UTF-8 writes it. */
+VECTORISED static int any_control(const uint8_t *data, Py_ssize_t size)
 {
-    memcpy(lanes, table + row * LANES, sizeof *lanes);
+    uint8_t found = 0;
+    for (Py_ssize_t i = 0; i < size; i++)
+        found |= (data[i] < 0x20 && data[i] != '\t' && data[i] != '\n') | (data[i] == 0x7F);
+    for (Py_ssize_t i = 0; i + 1 < size; i++)
+        found |= (data[i] == 0xC2) & ((data[i + 1] & 0xE0) == 0x80);
+    return found;
 }
 
-INLINE void step(const uint64_t *table, uint8_t byte, const Lanes *first, Lanes *at, Lanes *seen)
+/* has_control(data): whether there is a control character other than tab and line end. */
+static PyObject *has_control(PyObject *module, PyObject *text)
 {
-    Lanes fit;
-    load(&fit, table, byte);
-    *at = ((*at << 1) | *first) & fit;
-    *seen |= *at;
-}
-
-VECTORISED static void scan(const uint64_t *table, const uint8_t *data, Py_ssize_t size, uint64_t *found)
-{
-    const Py_ssize_t half = size / 2;
-    Lanes first, last, one = {0}, other = {0}, before = {0}, behind = {0};
-    load(&first, table, BYTES);
-    load(&last, table, BYTES + 1);
-    for (Py_ssize_t i = 0; i < half; i++) {
-        step(table, data[i], &first, &one, &before);
-        step(table, data[half + i], &first, &other, &behind);
-    }
-    for (Py_ssize_t i = 2 * half; i < size; i++)
-        step(table, data[i], &first, &other, &behind);
-    for (Py_ssize_t i = half; i < size && i < half + LONGEST - 1; i++) /* sequences that begin in the first half */
-        step(table, data[i], &first, &one, &before);
-    last &= before | behind;
-    memcpy(found, &last, sizeof last);
-}
-
-/* find(data, table): of the last places of sequences those that were reached, as 32 bytes. */
-static PyObject *find(PyObject *module, PyObject *args)
-{
-    static const Array arrays[] = {{"table", UINT64, 0}};
-    PyObject *text, *given, *result = NULL;
-    Py_buffer table;
-    uint64_t found[LANES];
+    int found;
     (void)module;
-    if (!PyArg_ParseTuple(args, "SO", &text, &given) || take_arrays(arrays, &given, &table, 1) < 0)
-        return NULL;
-    if (table.len != (Py_ssize_t)sizeof(uint64_t) * ROWS * LANES) {
-        PyErr_Format(PyExc_ValueError, "table: %d rows of %d uint64 are needed", ROWS, LANES);
-    } else {
-        Py_BEGIN_ALLOW_THREADS
-        scan(table.buf, (const uint8_t *)PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text), found);
-        Py_END_ALLOW_THREADS
-        result = PyBytes_FromStringAndSize((const char *)found, sizeof found);
-    }
-    PyBuffer_Release(&table);
-    return result;
+    if (!PyBytes_Check(text))
+        return PyErr_Format(PyExc_TypeError, "data: %s given, bytes are needed", Py_TYPE(text)->tp_name);
+    Py_BEGIN_ALLOW_THREADS
+    found = any_control((const uint8_t *)PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text));
+    Py_END_ALLOW_THREADS
+    return PyBool_FromLong(found);
 }
 
 typedef struct {
@@ -213,7 +170,7 @@ static PyObject *count_lines(PyObject *module, PyObject *text)
 }
 
 static PyMethodDef methods[] = {
-    {"find", find, METH_VARARGS, "find(data, table) -> the last places of the sequences that are there, 32 bytes"},
+    {"has_control", has_control, METH_O, "has_control(data) -> whether a control character is there"},
     {"repeats_line", repeats_line, METH_VARARGS, "repeats_line(data, least, times) -> whether a line repeats"},
     {"lines_end_in", lines_end_in, METH_VARARGS, "lines_end_in(data, ends, times) -> whether lines in a row end alike"},
     {"count_lines", count_lines, METH_O, "count_lines(text) -> line ends of the text, and one more"},
@@ -229,7 +186,7 @@ static int prepare(PyObject *module)
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, prepare}, {0, NULL}};
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "signs", "Short sequences of bytes, and repeated lines.", 0, methods, slots, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "signs", "Control characters and lines of texts.", 0, methods, slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_signs(void) { return PyModuleDef_Init(&module); }

@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from refinery.transforms.core.answers import Damaged, Skipped
-from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
+from refinery.transforms.core.document import FIELDS, RawDocument, Scalar, text_bytes
 from refinery.transforms.native import textclean
+from refinery.transforms.read.kept_fields import Members, kept_fields
 from refinery.transforms.read.task import CLASH, COLUMN_CLASH, LimitParams, ReadTask
 from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact, Written
 
@@ -31,16 +32,18 @@ def document_of(
     offset: int,
     raw: bytes,
     written: Callable[[], Mapping[str, Any]] | None = None,
+    members: Members | None = None,
 ) -> RawDocument | Skipped | Damaged:
     """The document that the fields of a record make. raw: bytes of the record that are hashed if it is damaged.
 
     A text that is null is an empty one. written: the same record with numbers as they are written (`Written`, exact
-    integers), asked for where a field that is needed holds a float that may be a rounded one.
+    integers), asked for where a field that is needed holds a float that may be a rounded one. members: its fields as
+    texts of JSON, for a source that keeps them.
     """
     origin = task.origin(offset)
     text = field_of(record, task.text_field)
     if text is None:
-        if not has_field(record, task.text_field):
+        if not task.may_lack_text and not has_field(record, task.text_field):
             return Damaged("MissingField", origin, raw)
         text = ""
     if type(text) is Inexact or text is LOST:
@@ -51,7 +54,7 @@ def document_of(
     parts = [field_of(record, name) for name in address_names(fields.url)]
     odd = [("url", part) for part in parts if type(part) is not str and part is not None]
     if written and any(type(part) is float for _, part in odd):
-        return document_of(written(), task, limits, offset, raw)
+        return document_of(written(), task, limits, offset, raw, None, members)
     url = _address(fields.url, parts)
     text = clean(text) if isinstance(text, str) else text
     size = len(text) if isinstance(text, bytes) else text_bytes(text)
@@ -69,13 +72,17 @@ def document_of(
             continue
         scalar = spelt(value) if key == "record_id" else scalar_of(value)
         if written and _may_be_rounded(value, scalar, key):
-            return document_of(written(), task, limits, offset, raw)
+            return document_of(written(), task, limits, offset, raw, None, members)
         odd.append((key, value))
         if scalar is not None:
             meta[key] = scalar
+    unsound: tuple[str, ...] = ()
+    if task.fields:
+        meta[FIELDS], is_exact, is_whole = kept_fields(record, task, members)
+        unsound = tuple(f"{what}/{FIELDS}" for what, good in ((AS_TEXT, is_exact), (NOTHING, is_whole)) if not good)
     if meta_bytes(url, meta) > limits.max_meta_bytes:
         return Skipped("meta-too-large", origin, size)
-    found = _found(odd, isinstance(record, Doubtful)) if odd else ()
+    found = (*(_found(odd, isinstance(record, Doubtful)) if odd else ()), *unsound)
     if task.labels:
         found += task.clashes(record, COLUMN_CLASH if task.format in TABLES else CLASH)
     is_html = task.content == "html"

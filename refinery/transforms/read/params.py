@@ -9,11 +9,13 @@ from pydantic import (
     PlainSerializer,
     SerializerFunctionWrapHandler,
     WrapValidator,
+    field_validator,
     model_serializer,
     model_validator,
 )
 
 from refinery.transforms.core.params import Params, Positive
+from refinery.transforms.core.wording import given
 from refinery.transforms.read.registry import REFERENCE, is_own, reader_names
 from refinery.transforms.read.task import Content, LimitParams
 from refinery.transforms.read.usual_fields import USUAL_TEXT_FIELDS
@@ -43,6 +45,8 @@ Format = Annotated[
 
 class SourceParams(Params):
     """One source of documents. In a recipe, an element of `sources`."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("fields",)
 
     # Fields that may hold the text where a recipe names none and the default of `text_field` is not there.
     TEXT_FIELDS: ClassVar[Mapping[str, str]] = USUAL_TEXT_FIELDS
@@ -105,6 +109,9 @@ class SourceParams(Params):
     """field that becomes meta `record_id`; empty: none"""
     meta_fields: tuple[str, ...] = ()
     """fields that are kept in provenance under their own names; those of objects become JSON"""
+    fields: Literal["keep"] | tuple[str, ...] = ()
+    """`keep`: all fields of the records but the text, or the names of some; as a JSON object in the column `fields`, or
+    as keys of the lines of JSON Lines"""
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -119,12 +126,22 @@ class SourceParams(Params):
         if not any(path.startswith("hf://") for path in self.paths):
             yield "split", "only hf:// data sets have splits"
 
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _keep_or_names(cls, value: Any) -> Any:
+        if value != "keep" and not (isinstance(value, tuple) and all(isinstance(name, str) for name in value)):
+            raise ValueError(f"{given(value)} given, `keep` or a list of names is allowed")
+        return value
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         for field, value in (("name", self.name), ("domain", self.domain or self.name)):
             if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", value):
                 named = "up to 64 lower-case letters, digits, '_', '.' and '-' are allowed"
                 raise ValueError(f"{field}: {value!r} given, {named}")
+        listed: tuple[str, ...] = () if self.fields == "keep" else self.fields
+        if taken := {self.text_field, self.url_field, *self.meta_fields}.intersection(listed):
+            raise ValueError(f"fields: {min(taken)!r} given, which has a column of its own; any other field is allowed")
         if self.options and not is_own(self.format):
             raise ValueError(f"options: given with format {self.format!r}, only your own reader can have options")
         given = (*self.paths, *self.path_lists)

@@ -22,6 +22,7 @@ def plan_sources(
     notes: Sequence[Note] = (),
     readers: Sequence[str] = (),
     labels: Sequence[str] = (),
+    may_lack_text: bool = False,
 ) -> list[ReadTask]:
     """The tasks that read `sources`, in order of source, file and part. Runs where the job is launched.
 
@@ -29,7 +30,7 @@ def plan_sources(
     with a cap are read whole. Lists the files (one request for 1,000 files of a pattern, of https:// one per file), and
     opens none but local archives above `split_bytes`, to look at their first record. notes: what the stages of the run
     note in meta. readers: the formats that the run's lane reads, beside readers of the user's own; all without any.
-    labels: names of the fields that rows will get.
+    labels: names of the fields that rows will get. may_lack_text: as of `ReadTask`.
 
     Raises ValueError, one line, if two sources have one name, a pattern matches nothing, or a file's format is unknown
     or none of `readers`.
@@ -40,7 +41,7 @@ def plan_sources(
     if not any(source.enabled for source in sources):
         raise ValueError(f"sources: {names} given, all of them off; at least one that is `enabled` is needed")
     tasks = [
-        replace(task, labels=tuple(labels))
+        replace(task, labels=tuple(labels), may_lack_text=may_lack_text)
         for source in sources
         if source.enabled
         for task in plan_source(source, split_bytes, notes)
@@ -104,6 +105,7 @@ def whole_file(
         dialect=source.dialect,
         options=source.plain().get("options", {}),  # as a task list has them, so tasks of two runs are compared
         meta_fields=source.meta_fields,
+        fields=source.fields,
         own_meta=tuple(note.name for note in notes),
         carried_meta=tuple(note.name for note in notes if note.carried),
         changed=changed_at(path),

@@ -34,7 +34,7 @@ def probe_sources(tasks: Sequence[ReadTask], limits: LimitParams, empty: bool = 
     """
     groups: dict[tuple[str, str], dict[str, ReadTask]] = {}
     for task in tasks:
-        whole = replace(task, part=0, parts=1, sample=1.0)
+        whole = replace(task, part=0, parts=1, sample=1.0, may_lack_text=False)
         groups.setdefault((task.source, task.format), {}).setdefault(task.path, whole)
     found: dict[str, list[str]] = {}
     for (source, _), files in groups.items():

@@ -29,7 +29,7 @@ Records = Iterator[RawDocument | Skipped | Damaged]
 COMPRESSIONS = ("", ".gz", ".zst", ".lz4")
 COMPRESSION_LIBRARIES = ("fastwarc", "isal", "zstandard")  # that decompress, for readers that take compressed files
 # Fields of `SourceParams` that readers of records with named fields read.
-NAMED = ("content", "text_field", "url_field", "date_field", "id_field", "meta_fields")
+NAMED = ("content", "text_field", "url_field", "date_field", "id_field", "meta_fields", "fields")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 ERROR = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")  # what Damaged calls damage
 ENDING = re.compile(r"(\.[a-z0-9_+-]+)+")

@@ -51,9 +51,10 @@ class ReadTask:
     changed: when a local file was last written to, in nanoseconds; 0 if that is not known. crc32c: of all of the file,
     in hexadecimal, where that was known before it is read. poison: worker processes died while they read it; it is one
     dead letter, and not opened. moved: where the file is now, if it is no longer at `path`, under which its records are
-    known. labels: names of fields that rows will get; a record that has one of that name already says so (CLASH).
-    options: parameters of a reader that declares its own; an instance of their class inside the reader, plain
-    data on the way there.
+    known. fields: what is kept of its records beside the text, as in `SourceParams`. labels: names of fields that rows
+    will get; a record that has one of that name already says so (CLASH). may_lack_text: whether a line of JSON without
+    the field is one with an empty text, and no damage. options: parameters of a reader that declares its own; an
+    instance of their class inside the reader, plain data on the way there.
     """
 
     path: str
@@ -82,8 +83,10 @@ class ReadTask:
     moved: str = ""
     crc32c: str = ""
     dialect: Dialect = "auto"
+    fields: Literal["keep"] | tuple[str, ...] = ()
     options: Any = field(default_factory=dict, hash=False)
     labels: tuple[str, ...] = ()
+    may_lack_text: bool = False
 
     @property
     def place(self) -> str:
@@ -97,7 +100,12 @@ class ReadTask:
 
     def to_json(self) -> bytes:
         plain = asdict(self)
-        for name in ("options", "labels"):  # which most tasks have not, nor had earlier versions
+        for name in (
+            "options",
+            "fields",
+            "labels",
+            "may_lack_text",
+        ):  # which most tasks have not, nor had earlier versions
             if not plain[name]:
                 del plain[name]
         return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)
@@ -106,8 +114,9 @@ class ReadTask:
     def from_json(cls, data: bytes) -> "ReadTask":
         task = cls(**orjson.loads(data))
         own, carried = tuple(task.own_meta), tuple(task.carried_meta)
-        fields, labels = tuple(task.meta_fields), tuple(task.labels)
-        return replace(task, meta_fields=fields, own_meta=own, carried_meta=carried, labels=labels)
+        fields = task.fields if task.fields == "keep" else tuple(task.fields)
+        meta, labels = tuple(task.meta_fields), tuple(task.labels)
+        return replace(task, meta_fields=meta, own_meta=own, carried_meta=carried, fields=fields, labels=labels)
 
     def clashes(self, names: Collection[str], group: str = CLASH) -> tuple[str, ...]:
         """What a record with fields of these names, or a row of such a table, says of labels of the same names."""

@@ -1,18 +1,14 @@
 """Signs of badly cleaned text: how many documents have them, before and after the funnel.
 
-A table. Page, docs and statistics.json derive from it; a row more is one more line there. One pass over a text finds
-the cues of all patterns (cues.py). A pattern is searched for only where its cue is; most patterns are their own cue.
+A table. Page, docs and statistics.json derive from it; a row more is one more line there. One look at a text says which
+patterns it may match (redaction/prefilter); only these are searched for.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
-
-import re2
 
 from refinery.transforms.native import signs as kernel
-from refinery.transforms.statistics.cues import Cues, is_cue
+from refinery.transforms.redaction.pii_types.scan import Hints
 
 WINDOW = 4096  # characters of a text's beginning, and of its end, that are looked at
 LINE = 20  # bytes from which on a repeated line counts
@@ -21,13 +17,11 @@ LINE = 20  # bytes from which on a repeated line counts
 @dataclass(frozen=True, slots=True)
 class Artefact:
     """name: kebab-case and stable. meaning: what a document has that is counted. pattern: RE2 on the bytes of UTF-8, ""
-    for one that `find` finds in them. cue: what every match of the pattern contains (cues.py), "" where the pattern is
-    a cue itself."""
+    for one that `find` finds in them."""
 
     name: str
     meaning: str
     pattern: str = ""
-    cue: str = ""
     find: Callable[[bytes], bool] | None = None
 
 
@@ -58,20 +52,17 @@ ARTEFACTS = (
         "markup",
         "a tag of HTML: <div class=…>, </p>",
         rf"(?i)</?(?:{TAGS})(?:\s+[a-z-]+\s*=[^<>]*)?\s*/?>",
-        cue="<[/A-Za-z]",
     ),
     Artefact(
         "entities",
         "a character reference: &amp; &#39;",
         r"&(?:#[0-9]+|#x[0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]+);",
-        cue="&[#A-Za-z]",
     ),
     Artefact("code-lines", "three lines in a row that end in { } or ;", find=code_lines),
     Artefact(
         "scripts",
         "JavaScript: function(…) {, document. or window. with a property and a call, => {",
         r"\bfunction\s*\w*\([^()\n]*\)\s*\{|\b(?:document|window)\.\w+[.(=\[]|=>\s*\{",
-        cue=r"\)\{|\)\s\{|\)\s\s[\s{]|document\.\w|window\.\w|=>[\s{]",
     ),
     Artefact("white-space", "five blanks or tabs in a row, or four line ends", r"[ \t]{5}|\n{4}"),
     Artefact("replacement", "U+FFFD, which stands for a byte that could not be decoded", _bytes("\ufffd")),
@@ -80,15 +71,13 @@ ARTEFACTS = (
         "UTF-8 that was read as Windows-1252: â€™ or Ã©",
         _bytes("â€") + "|" + _bytes("Ã") + r"\xc2[\x80-\xbf]",
     ),
-    Artefact("control", "a control character other than tab and line end", r"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"),
+    Artefact("control", "a control character other than tab and line end", find=kernel.has_control),
     Artefact(
         "notices",
         "words of a notice: cookie policy, enable JavaScript, all rights reserved, terms of use, sign up, log in",
         r"(?i)cookie policy|accept (?:all )?cookies|we use cookies|enable javascript|javascript is (?:off|disabled)"
         r"|all rights reserved|terms of (?:use|service)|terms and conditions|privacy policy|sign up for"
         r"|subscribe to our|log ?in to|click here|share (?:this )?on",
-        cue="(?i)cookie|javascript|rights reserved|terms of [us]|terms and cond|privacy policy|sign up for"
-        "|subscribe to|log in to|login to|click here|share on|share this on",
     ),
     Artefact("repeated-lines", f"a line of {LINE} bytes or more that stands in it three times", find=repeats_lines),
 )
@@ -97,18 +86,7 @@ PATTERNS = tuple(row for row in ARTEFACTS if row.pattern)
 FUNCTIONS = tuple((row.name, row.find) for row in ARTEFACTS if row.find)
 
 
-@cache
-def _cues() -> Cues:
-    """The cues of PATTERNS. Built once a process."""
-    return Cues([row.cue or row.pattern for row in PATTERNS])
-
-
-@cache
-def _searches() -> tuple[Callable[[bytes], Any] | None, ...]:
-    """What searches for each of PATTERNS where its cue is; None if the pattern is the cue. Built once a process."""
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    return tuple(None if is_cue(row.pattern) else re2.compile(row.pattern.encode(), options).search for row in PATTERNS)
+HINTS = Hints({row.name: row.pattern.encode() for row in PATTERNS})
 
 
 def window(text: str) -> bytes:
@@ -120,10 +98,6 @@ def window(text: str) -> bytes:
 
 def find_artefacts(text: bytes) -> list[str]:
     """Names of the artefacts in a `window`. Cost: some 15 microseconds for a page of 5 KB, linear."""
-    searches = _searches()
-    found = [
-        PATTERNS[place].name
-        for place in _cues().find(text)
-        if (search := searches[place]) is None or search(text) is not None
-    ]
+    hints = HINTS.of(text)
+    found = [row.name for row in PATTERNS if row.name in hints] if hints else []
     return found + [name for name, find in FUNCTIONS if find(text)]

@@ -7,22 +7,33 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
+import pyarrow as pa
 import zstandard
 from isal import igzip
+from pyarrow import json
 
-from refinery.loader.format.parquet.batches import bounded_parquet
+from refinery.loader.format.parquet.batches import MAX_PAGE, bounded_parquet
 from refinery.loader.format.provenance import TEXT_COLUMN, provenance_schema, write_rows
 from refinery.loader.format.written import WITH_TEXT
+from refinery.transforms.core.document import FIELDS
+from refinery.transforms.core.json_text.members import apart, raw_members
 from refinery.transforms.core.stage import ShardContent, Writer
+from refinery.transforms.core.wording import meant
+from refinery.transforms.write.shuffle import ShardParams
 
 TEXT = TEXT_COLUMN.name
 ZSTD_LEVEL, GZIP_LEVEL = 3, 2
+WINDOW = 8 << 20  # bytes of memory that a frame of Zstandard may ask for; this level's ask for 2 MiB
+# Bytes of a document in its file: no reader takes a larger page of Parquet, or a longer line. A sound file has none;
+# in another one some kilobytes of the file could stand for gigabytes.
+MAX_DOCUMENT = MAX_PAGE - (2 << 20)  # a page has up to a MiB of others before it
+LITTLE = 1 << 20  # bytes of a line that become objects of Python all at once
 
 
 def write_parquet(paths: Mapping[str, Path], shard: ShardContent) -> None:
     """A row for each document: its text, then the columns of its provenance. Memory: a row group, as `write_rows`."""
     texts = shard.contents()
-    rows = ({TEXT: text, **row} for row, text in zip(shard.rows(), texts, strict=True))
+    rows = ({TEXT: checked_size(text), **row} for row, text in zip(shard.rows(), texts, strict=True))
     write_rows(paths[WITH_TEXT[0]], rows, provenance_schema(shard.columns, has_tokens=False, has_text=True))
 
 
@@ -34,24 +45,56 @@ def read_parquet(files: Mapping[str, BinaryIO]) -> Iterator[bytes]:
             yield from column.cast("binary").to_pylist()
 
 
+def checked_size(content: bytes) -> bytes:
+    """What becomes a value or a line of a file. Raises ValueError where readers would refuse that."""
+    if len(content) > MAX_DOCUMENT:
+        raise ValueError(
+            f"a document of {len(content):,} bytes, {MAX_DOCUMENT:,} or less are allowed in a file of texts"
+        )
+    return content
+
+
 Opened = Callable[[Any], AbstractContextManager[Any]]
 
 
 def write_lines(paths: Mapping[str, Path], shard: ShardContent, compress: Opened) -> None:
     """A line for each document: `text`, then the columns of its provenance; the id in hexadecimal digits. `meta` is a
     string, as in Parquet: objects with other keys in other lines have no one type, and `datasets` loads none of them.
-    Memory: a document."""
+    The fields that its source keeps follow as they are written there, under their names or, where one is taken, as
+    `input_NAME`. Memory: a document."""
     with paths[TEXT].open("wb") as file, compress(file) as out:
         for row, text in zip(shard.rows(), shard.contents(), strict=True):
+            kept = row.pop(FIELDS, "")
             line = {TEXT: text.decode(), **row, "id": row["id"].hex()}
-            out.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+            if kept:
+                line |= named_apart(raw_members(kept), line)
+            out.write(checked_size(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)))
+
+
+def named_apart(kept: Mapping[str, str], taken: Mapping[str, Any]) -> dict[str, orjson.Fragment]:
+    """The fields of a record with names that no key of the line has."""
+    return {
+        name if name not in taken else apart(f"input_{name}", {*taken, *kept}): orjson.Fragment(value)
+        for name, value in kept.items()
+    }
 
 
 def read_lines(files: Mapping[str, BinaryIO], inflate: Opened) -> Iterator[bytes]:
-    """The text of each line. Memory: a line."""
+    """The text of each line. Raises ValueError for a line that no writer of ours makes. Memory: a line."""
     with inflate(files[TEXT]) as stream:
-        for line in io.BufferedReader(stream):
-            yield orjson.loads(line)[TEXT].encode()
+        lines = io.BufferedReader(stream)
+        while line := lines.readline(MAX_DOCUMENT + 1):
+            if len(line) > MAX_DOCUMENT:
+                raise ValueError(f"a line of more than {MAX_DOCUMENT:,} bytes")
+            yield (orjson.loads(line)[TEXT] if len(line) < LITTLE else text_of_long(line)).encode()
+
+
+def text_of_long(line: bytes) -> str:
+    """The text of a line, whatever else it has: a list of a million objects is not made for it."""
+    reading = json.ReadOptions(block_size=len(line) + 1, use_threads=False)
+    parsing = json.ParseOptions(explicit_schema=pa.schema([TEXT_COLUMN]), unexpected_field_behavior="ignore")
+    (text,) = json.read_json(io.BytesIO(line), reading, parsing)[TEXT].to_pylist()
+    return str(text)
 
 
 def compress_zstd(file: BinaryIO) -> Any:
@@ -61,7 +104,8 @@ def compress_zstd(file: BinaryIO) -> Any:
 
 def inflate_zstd(file: BinaryIO) -> Any:
     """What a file of Zstandard frames holds. Raises EOFError where it ends inside of one."""
-    return _WholeFrames(zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False))
+    decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW)
+    return _WholeFrames(decompressor.stream_reader(file, read_across_frames=True, closefd=False))
 
 
 class _WholeFrames(io.RawIOBase):
@@ -147,3 +191,19 @@ TEXT_WRITERS: dict[str, Writer] = {
         _of_lines("text-jsonl-gzip", ".jsonl.gz", "isal", write_gzip, read_gzip),
     )
 }
+
+
+def check_writer(writer: Writer, name: str, shards: ShardParams) -> None:
+    """Raises ValueError where a recipe names a writer that is neither its lane's nor one of texts, or wants an order
+    that its writer does not have. name: the one in the recipe."""
+    if name not in ("", writer.name):
+        known = ["", *TEXT_WRITERS]
+        raise ValueError(
+            f"writer: {name!r:.80} given, {', '.join(known[1:])} is allowed, or nothing for the lane's own"
+            f"{meant(name, known)}"
+        )
+    if shards.order == "input" and writer.counts_tokens:
+        raise ValueError(
+            "shards.order: input given, it needs a writer of texts (`writer: text`): loader, exports and takedowns of "
+            "tokens rely on documents in shuffled order"
+        )

@@ -40,7 +40,7 @@ def test_the_table_names_each_field_once_and_files_that_there_are() -> None:
 
 def test_documents_have_the_fields_of_the_table() -> None:
     assert [each.name for each in fields(Document)] == list(names_of(DOCUMENTS))
-    assert {each.name for each in fields(EncodedDocument)} == {*names_of(SHUFFLE), "tokens", "columns"}
+    assert {each.name for each in fields(EncodedDocument)} == {*names_of(SHUFFLE), "tokens", "columns", "position"}
 
 
 def test_rows_of_lost_documents_have_the_fields_of_the_table() -> None:

@@ -1,4 +1,4 @@
-"""What each artefact finds and what it leaves alone; cues hide nothing that a pattern finds alone."""
+"""What each artefact finds and what it leaves alone; the look at a text hides nothing that a pattern finds alone."""
 
 from collections import Counter
 
@@ -76,6 +76,7 @@ def alone(pattern: str) -> re2._Regexp:
 
 
 ALONE = {row.name: alone(row.pattern) for row in PATTERNS}
+CONTROL = alone(r"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 CODE_LINES = alone(r"(?:[{};][ \t]*\n[^\n]*){2}[{};][ \t]*(?:\n|\z)")
 PIECES = (
     *(
@@ -121,14 +122,15 @@ def repeats(data: bytes) -> bool:
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join) | st.text())
-def test_cues_hide_nothing_that_a_pattern_finds(text: str) -> None:
+def test_nothing_is_hidden_that_a_pattern_finds(text: str) -> None:
     data = window(text)
     found = {name for name, pattern in ALONE.items() if pattern.search(data)}
     found |= {"code-lines"} if CODE_LINES.search(data) else set()
+    found |= {"control"} if CONTROL.search(data) else set()
     assert set(find_artefacts(data)) == found | ({"repeated-lines"} if repeats(data) else set())
 
 
-def test_every_alternative_of_a_notice_has_its_cue() -> None:
+def test_every_alternative_of_a_notice_is_found() -> None:
     phrases = (
         *("cookie policy", "accept cookies", "accept all cookies", "we use cookies", "enable javascript"),
         *("javascript is off", "javascript is disabled", "all rights reserved", "terms of use", "terms of service"),

@@ -14,8 +14,8 @@ def add_texts(run: AuditedRun, file: PublishedFile, rows: Sequence[Row]) -> None
     """Give the rows of a shard, of `chosen_rows`, the SHA-256 of their texts; and the texts themselves where the recipe
     cuts parts out of documents, since these are then compared word by word.
 
-    Nothing is done to other rows, and in a corpus of tokens. Cost: a read of the shard. Raises what
-    `shard_texts` raises.
+    It does nothing to other rows, and in a corpus of tokens. Cost: a read of the shard. Raises the same errors as
+    `shard_texts`.
     """
     if run.manifest.has_tokens or file.kind != KEPT or not rows:
         return

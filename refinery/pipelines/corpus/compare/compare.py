@@ -111,9 +111,10 @@ class Comparison:
         """Whether documents, tokens or funnel differ; settings alone do not count."""
         if self.documents is None:
             return not self.identical
-        totals = [side.manifest.totals for side in (self.a, self.b)]
+        here, there = (side.manifest.totals for side in (self.a, self.b))
+        totals = any(here[unit] != there[unit] for unit in {*here} & {*there})  # tokens, where both count them
         counts = any(row.a != row.b for row in self.reasons)
-        return self.documents.differ or totals[0] != totals[1] or counts or bool(self.tokens_differ)
+        return self.documents.differ or totals or counts or bool(self.tokens_differ)
 
 
 def compare(

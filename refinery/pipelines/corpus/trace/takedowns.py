@@ -1,16 +1,17 @@
 """What takedowns did to the documents that are asked for, from the listings that they leave."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from refinery.loader.format.manifest import unseal
-from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA, Takedown
+from refinery.loader.format.manifest import Manifest, unseal
+from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA, STAGE_OF_TEXTS, Takedown
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.remove.request import WHERE
 from refinery.pipelines.corpus.trace.answers import CameBack, Doc, Kept, TakenDown
 from refinery.pipelines.corpus.trace.lookup import DOCUMENTS
 from refinery.pipelines.published.find_rows import Row, Wanted, find_rows
+from refinery.pipelines.run.differences import TOKENIZED_FROM
 
 
 def find_taken_down(corpus: Corpus, wanted: Wanted) -> Iterator[TakenDown]:
@@ -32,6 +33,14 @@ def find_taken_down(corpus: Corpus, wanted: Wanted) -> Iterator[TakenDown]:
                 shard=shards.get((row["split"], row["domain"], row["index"]), ""),
                 document=row["row"],
             )
+
+
+def takedowns_of_texts(manifest: Manifest) -> Iterator[str]:
+    """A line for a corpus of tokens whose texts had a takedown: the lists of it are there."""
+    texts = manifest.further.get(TOKENIZED_FROM)
+    if isinstance(texts, Mapping) and any(stage.name == STAGE_OF_TEXTS for stage in manifest.stages):
+        which = f"version {texts.get('version')} of the texts {texts.get('name')!s:.100}"
+        yield f"what was removed from the texts was not searched: trace it in {which}, of which this corpus was made"
 
 
 def _rule(corpus: Corpus, takedown: Takedown) -> str:

@@ -31,7 +31,7 @@ from refinery.pipelines.corpus.trace.answers import (
 )
 from refinery.pipelines.corpus.trace.by_token import find_shard, text_around
 from refinery.pipelines.corpus.trace.lookup import find_documents, input_files
-from refinery.pipelines.corpus.trace.takedowns import doc_of, find_taken_down, with_returns
+from refinery.pipelines.corpus.trace.takedowns import doc_of, find_taken_down, takedowns_of_texts, with_returns
 from refinery.pipelines.published.find_rows import Row, Wanted, find_kept, find_records, find_removed
 from refinery.pipelines.published.lookup_index import LookupIndex
 from refinery.pipelines.published.published import PublishedCorpus
@@ -129,7 +129,10 @@ class _Tracer:
             self.lost.setdefault(record.doc.id, record)
 
         answers: list[Answer] = [*kept, *(self._chain(row) for row in removed), *taken_down, *records]
-        return Trace(tuple(self._sort_out(queries, answers, at)), input_files(self.run), tuple(self.notes))
+        told = tuple(self._sort_out(queries, answers, at))
+        if any(isinstance(answer, Missing) for _, answer in told):
+            self.notes += takedowns_of_texts(self.manifest)
+        return Trace(told, input_files(self.run), tuple(self.notes))
 
     def _at_token(self, query: Query) -> Kept:
         """The document that a token is in."""

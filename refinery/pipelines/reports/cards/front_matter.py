@@ -13,6 +13,7 @@ from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.provenance import TEXT_COLUMN
 from refinery.pipelines.reports.cards.facts import CardFacts
 from refinery.pipelines.reports.cards.markdown import line_of, to_yaml
+from refinery.transforms.core.document import FIELDS
 from refinery.transforms.write.text_writers import TEXT_WRITERS
 
 LINES = ".jsonl"  # that endings of JSON Lines begin with
@@ -95,15 +96,26 @@ def load_program() -> str:
 
 def shard_data(manifest: Manifest) -> dict[str, Any]:
     """`configs` of a corpus, and where its tables are JSON Lines `dataset_info`, the types of their columns: else
-    `datasets` takes them from the first file, in which a column may have nulls alone."""
+    `datasets` takes them from the first file, in which a column may have nulls alone. Lines with the fields of records
+    have keys whose types nobody knows."""
     configs = shard_configurations(manifest)
-    if not configs or not manifest.written.endings[0][1].startswith(LINES):
+    if not configs or not writes_lines(manifest) or has_fields(manifest):
         return {"configs": configs} if configs else {}
     names = [each["config_name"] for each in configs]
     return {
         "dataset_info": [{"config_name": name, "features": _features(manifest)} for name in names],
         "configs": configs,
     }
+
+
+def writes_lines(manifest: Manifest) -> bool:
+    """Whether its shards are JSON Lines."""
+    return manifest.written.endings[0][1].startswith(LINES)
+
+
+def has_fields(manifest: Manifest) -> bool:
+    """Whether a source keeps the fields of its records."""
+    return any(column.name == FIELDS for column in manifest.columns)
 
 
 def _features(manifest: Manifest) -> list[dict[str, str]]:

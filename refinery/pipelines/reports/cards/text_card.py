@@ -11,10 +11,17 @@ from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.reports.cards.cards import CARDS, DEFAULT
-from refinery.pipelines.reports.cards.front_matter import front_matter, load_program, shard_data, shared_data
+from refinery.pipelines.reports.cards.front_matter import (
+    front_matter,
+    load_program,
+    shard_data,
+    shared_data,
+    writes_lines,
+)
 from refinery.pipelines.reports.cards.markdown import code, fenced, table, text
 from refinery.pipelines.reports.cards.tables import funnel_table, inline, made_by, totals_line
 from refinery.pipelines.reports.run.facts import lane_stages
+from refinery.transforms.core.document import FIELDS
 from refinery.transforms.write.text_writers import TEXT_WRITERS
 
 README = CARDS[DEFAULT].file
@@ -26,6 +33,9 @@ def text_card(manifest: Manifest) -> bytes:
     meanings = {note.name: note.meaning for stage in lane_stages(manifest.lane) for note in stage.notes}
     meanings |= {field.name: field.meaning_in(PROVENANCE) for field in fields_of(PROVENANCE)}
     meanings["text"] = "the text that was written"
+    meanings[FIELDS] = "a JSON object with the fields of the record, where its source keeps them"
+    if writes_lines(manifest):
+        meanings[FIELDS] = "fields of the record are further keys, where its source keeps them"
     names = ["text", *manifest.row_schema.names]
     lines = [
         *front_matter(data),

@@ -18,7 +18,7 @@ from refinery.transforms.write.rows.labels import find_label
 from refinery.transforms.write.rows.output_paths import output_paths
 from refinery.transforms.write.rows.rows import Label
 from refinery.transforms.write.rows.rows_stage import ROWS, RowsParams
-from refinery.transforms.write.rows.write_files import KIND, NO_FIELD, NO_TEXT, FilesJob, OutputFile
+from refinery.transforms.write.rows.write_files import KIND, NO_COLUMN, NO_TEXT, OVER_LIMITS, FilesJob, OutputFile
 from refinery.transforms.write.rows.writer import ACCOUNTS, LAYOUT
 from refinery.transforms.write.shards import provenance_columns
 
@@ -106,9 +106,9 @@ def files_job(
 
 
 def has_rows_beside(counters: Sequence[Mapping[str, Any]], labels: bool) -> bool:
-    """Whether rows stay of which no document was made, by the counters of phase 1: they have no text or, where rows get
-    labels, extraction made none."""
-    reasons = {*NO_TEXT, *NO_FIELD}
+    """Whether rows stay of which no document was made, by the counters of phase 1: they have no text, exceed the limits
+    or, where rows get labels, extraction made none."""
+    reasons = {*NO_TEXT, *OVER_LIMITS, NO_COLUMN}
     return any(
         entry["documents"]
         and entry["outcome"] in ("dropped", "dead")

@@ -26,17 +26,17 @@ from refinery.transforms.read.explain import (
     nearest_field,
 )
 from refinery.transforms.read.fields import document_of, is_utf8
+from refinery.transforms.read.kept_fields import members_of_line
 from refinery.transforms.read.lines import BOM, HASHED, LINES, Line, read_lines
 from refinery.transforms.read.reader import COMPRESSION_LIBRARIES, NAMED, Reader
 from refinery.transforms.read.task import LimitParams, ReadTask
-from refinery.transforms.read.values.inexact import Doubtful, Inexact, Literal, Written
+from refinery.transforms.read.values.inexact import MAX_DIGITS, Doubtful, Inexact, Literal, Written
 
 PARSED = 4  # times limits.max_decompressed_bytes that a line's values may take, but
 PARSED_LEAST = 16 << 20  # this much always
 PLAIN, PART, OBJECT = 2, 72, 240  # bytes that a byte of JSON may take: any one; besides, a comma or bracket; a brace
 MAX_DEPTH = 64  # levels of lists and objects in a record
 NESTED = (dict, list)
-MAX_DIGITS = 4000  # of an integer: Python refuses to read, or to write, more than 4,300
 _UNDECODED = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of a byte
 
 
@@ -71,9 +71,11 @@ def parse_line(line: Line, task: ReadTask, limits: LimitParams) -> RawDocument |
         return Skipped("too-large", origin, line.size)
     record = parse_json(data)
     if isinstance(record, dict):
-        return document_of(record, task, limits, line.offset, data[:HASHED], partial(as_written, data))
+        forms = partial(as_written, data), partial(members_of_line, data)
+        return document_of(record, task, limits, line.offset, data[:HASHED], *forms)
     if record is None and not is_utf8(data) and isinstance(record := parse_undecodable(data), dict):
-        found = document_of(record, task, limits, line.offset, data[:HASHED])
+        members = partial(members_of_line, data)
+        found = document_of(record, task, limits, line.offset, data[:HASHED], members=members)
         if not isinstance(found, Damaged):
             return found
     return Damaged("BadJson", origin, data[:HASHED], line.size)

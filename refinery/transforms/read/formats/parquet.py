@@ -144,8 +144,14 @@ def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:
     """The columns to read; None if the one that holds the text is missing."""
     if task.format == "documents":
         return list(DOCUMENT_COLUMNS) if set(schema.names).issuperset(DOCUMENT_COLUMNS) else None
-    found = [column for name in named_fields(task) if (column := column_of(schema, name))]
-    return sorted(set(found)) if column_of(schema, task.text_field) else None
+    found = {column_of(schema, name) for name in asked_fields(schema, task)}
+    listed = dict.fromkeys(name for name in schema.names if name in found)
+    return list(listed) if column_of(schema, task.text_field) else None
+
+
+def asked_fields(schema: pa.Schema, task: ReadTask) -> list[str]:
+    """The fields that the source names, that of the text first, and those that it keeps."""
+    return [*named_fields(task), *(schema.names if task.fields == "keep" else task.fields)]
 
 
 def column_of(schema: pa.Schema, name: str) -> str:
@@ -203,8 +209,8 @@ class RowGroup:
 
     def _fields(self) -> list[str]:
         """What the source names of it, each once, the text first."""
-        fields = DOCUMENT_COLUMNS if self.task.format == "documents" else named_fields(self.task)
         schema = self.table.schema_arrow
+        fields = DOCUMENT_COLUMNS if self.task.format == "documents" else asked_fields(schema, self.task)
         return [name for name in dict.fromkeys(fields) if column_of(schema, name)]
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+MAX_DIGITS = 4000  # of an integer: Python refuses to read, or to write, more than 4,300
+
 
 class Inexact(str):
     """A value that became text because it is none that Python has: a year 33658, bytes that are not UTF-8."""

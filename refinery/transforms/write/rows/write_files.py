@@ -32,6 +32,7 @@ from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.memory import with_memory
 from refinery.transforms.core.names import LABEL_ORIGINAL as ORIGINAL
 from refinery.transforms.core.names import LABEL_REASON as REASON
+from refinery.transforms.core.safe_text import printable
 from refinery.transforms.extract.clean_text import clean_text
 from refinery.transforms.extract.extract import ExtractParams, extract_document
 from refinery.transforms.read.sources import read_task
@@ -52,7 +53,8 @@ SPLIT = "train"
 KIND = "output"  # of the records of files, and the field of the report
 MEMORY = 256 << 20  # of a worker that copies a file: what is known of its rows
 NO_TEXT = ("empty",)  # reasons of a reader, and of extraction, for rows without a text
-NO_FIELD = ("MissingField",)  # errors of a reader that say the same
+OVER_LIMITS = ("too-large", "meta-too-large")  # reasons of a reader for rows that nobody has looked at: they stay
+NO_COLUMN = "MissingField"  # error of a reader of tables; a line without the field is one without a text
 OF_OTHERS = "duplicate_of"  # the label that says something of another row
 OFFSETS = (1 << OFFSET_BITS) - 1
 
@@ -146,13 +148,17 @@ def _batches(values: Iterable[bytes], lines: list[bytes], originals: dict[int, s
 def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, str], job: FilesJob) -> bytes:
     offsets = documents.facts["order"].to_pylist()
     written = zip(offsets, documents.values("tokens"), strict=True)
-    texts = ((offset, text.decode()) for offset, text in written if text) if job.into is None else ()
-    others = dict(rows_beside(file.task, set(offsets), job)) if job.beside else {}  # few: no document was made of them
+    is_changed = job.into is None and bool(documents.sizes("tokens").any())
+    texts = ((offset, text.decode()) for offset, text in written if text) if is_changed else ()
+    beside = dict(rows_beside(file.task, set(offsets), job)) if job.beside else {}  # few: no document was made of them
+    others = {offset: reason for offset, reason in beside.items() if reason not in OVER_LIMITS}
+    handed_on = [offset for offset in beside if offset not in others]
     with scratch_folder(file.path) as scratch:
         local = scratch / "rows"
         columns = (*([] if job.into is None else [job.into]), *(each.label for each in job.labels))
         labels = merge(_labels(offsets, documents, originals, job), _labels_beside(others, job))
-        rows = Rows(merge(offsets, others), texts, columns, labels if columns else ())
+        kept = list(merge(offsets, others)) if others else offsets
+        rows = Rows(kept, texts, columns, labels if columns else (), handed_on)
         differs = copy_rows(file.task, local, rows, job.limits)
         size, crc32c, sha256 = checksums(local)
         open_store(job.outputs).create(file.path, local)
@@ -162,7 +168,7 @@ def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, s
         number=file.number,
         path=file.path,
         input=file.task.path,
-        rows=len(offsets) + len(others),
+        rows=len(offsets) + len(beside),
         documents=len(offsets),
         without_text=len(others),
         size=size,
@@ -173,16 +179,22 @@ def _copy(file: OutputFile, documents: ShardDocuments, originals: Mapping[int, s
 
 
 def rows_beside(task: ReadTask, known: set[int], job: FilesJob) -> Iterator[tuple[int, str]]:
-    """Rows of a file of which no document was made, since they have no text; ascending, with the reason. With labels,
-    also those of which extraction made none. known: rows that stay in any case. Cost: the file is read once more."""
+    """Rows of a file of which no document was made, since they have no text or exceed the limits; ascending, with the
+    reason. With labels, also those of which extraction made none. known: rows that stay in any case. Cost: the file is
+    read once more. Raises ValueError for a table without the column of texts: nothing says which rows stay."""
     for one in read_task(task, job.limits):
         offset = one.origin.rpartition("@")[2]
         if not offset.isdigit() or int(offset) in known:
             continue
         if isinstance(one, Skipped):
-            reason = one.reason if one.reason in NO_TEXT else ""
+            reason = one.reason if one.reason in (*NO_TEXT, *OVER_LIMITS) else ""
         elif isinstance(one, Damaged):
-            reason = NO_TEXT[0] if one.error in NO_FIELD else ""
+            if one.error == NO_COLUMN:
+                raise ValueError(
+                    f"{printable(task.path)}: no column {task.text_field!r}; name the one of the texts (`text_field`), "
+                    "or leave the file out"
+                )
+            reason = ""
         elif job.labels:
             reason = _extraction(one, job.extract)
         else:

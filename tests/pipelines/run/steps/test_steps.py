@@ -226,6 +226,35 @@ def test_extraction_writes_a_new_field(lines: Path, tmp_path: Path) -> None:
     assert failures(tmp_path / "out.refinery") == []
 
 
+def test_rows_that_nobody_looked_at_stay(lines: Path, tmp_path: Path) -> None:
+    """Above a limit, or without the field: they are counted, and not in anybody's way."""
+    rows_in = [{"id": "long", "text": text(1, 400)}, *({"id": n} for n in range(60)), {"id": "a", "text": text(2)}]
+    lines.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows_in))
+    limits = ["limits.max_record_bytes=2000"]
+    found = refinery.dedup(str(lines), tmp_path / "out", exact=True, settings=limits, **QUICKLY)
+    assert (tmp_path / "out" / "a.jsonl").read_bytes() == lines.read_bytes()
+    dropped = found.manifest.funnel[0]["dropped"]
+    assert {reason: entry["documents"] for reason, entry in dropped.items()} == {"empty": 60, "too-large": 1}
+    refinery.dedup(str(lines), tmp_path / "labels", exact=True, annotate=True, settings=limits, **QUICKLY)
+    assert len(rows((tmp_path / "labels" / "a.jsonl").read_bytes())) == len(rows_in)
+    assert failures(tmp_path / "out.refinery") == failures(tmp_path / "labels.refinery") == []
+
+
+@pytest.mark.parametrize("name", ["b.parquet", "b.csv"])
+def test_a_table_without_the_column_is_named(name: str, lines: Path, tmp_path: Path) -> None:
+    lines.write_bytes(json.dumps({"text": text(1)}).encode() + b"\n")
+    table = pa.table({"id": list(range(5)), "body": [text(1)] * 5})
+    if name.endswith("parquet"):
+        pq.write_table(table, tmp_path / "in" / name)
+    else:
+        (tmp_path / "in" / name).write_text("id,body\n" + "".join(f"{n},word\n" for n in range(5)))
+    with pytest.raises(ValueError, match="text_field: none given, and its files differ"):
+        refinery.dedup(f"{tmp_path}/in/*", tmp_path / "out", exact=True, **QUICKLY)
+    with pytest.raises(Exception, match=f"{name}: no column 'text'"):
+        refinery.dedup(f"{tmp_path}/in/*", tmp_path / "out", exact=True, text_field="text", **QUICKLY)
+    assert not (tmp_path / "out" / name).exists()
+
+
 def test_languages_are_labels(lines: Path, tmp_path: Path) -> None:
     german = "Die Bibliothek der Stadt wurde im vorigen Jahrhundert gebaut und ist heute noch geöffnet. " * 3
     lines.write_bytes(json.dumps({"text": german}).encode() + b"\n" + b'{"text": "1234"}\n')

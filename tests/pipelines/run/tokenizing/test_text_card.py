@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import zstandard
 from huggingface_hub import DatasetCard
 
 from refinery.loader.format.manifest import read_manifest
+from refinery.loader.format.provenance import Column
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.reports.cards.about import About
 from refinery.pipelines.reports.cards.data_card import data_card
 from refinery.pipelines.reports.cards.facts import read_card_facts
 from refinery.pipelines.reports.cards.text_card import text_card
+from refinery.transforms.core.document import FIELDS
 
 
 @pytest.fixture(params=["texts", "lines"])
@@ -77,6 +80,9 @@ def test_lines_have_their_types_said(lines: Path, texts: Path) -> None:
             row = json.loads(line)
             assert row.keys() == features.keys() and all(features[name](value) for name, value in row.items())
     assert "dataset_info" not in DatasetCard((texts / "README.md").read_text()).data.to_dict()
+    manifest = read_manifest(open_store(str(lines)))
+    kept = text_card(replace(manifest, columns=(*manifest.columns, Column(FIELDS, "string"))))
+    assert "dataset_info" not in DatasetCard(kept.decode()).data.to_dict() and b"are further keys" in kept
 
 
 @pytest.mark.filterwarnings("ignore")

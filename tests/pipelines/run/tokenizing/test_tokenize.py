@@ -154,6 +154,28 @@ def test_another_version_of_the_texts_goes_elsewhere(inputs: Path, texts: Path, 
     assert "`refinery tokenize` made it of the texts small: run that on them" in said
 
 
+def test_after_a_takedown_of_the_texts(inputs: Path, texts: Path, direct: Path, tmp_path: Path) -> None:
+    """The new version's tokens are those that a takedown of the tokens leaves: a duplicate that came back, too."""
+    rows = [row for path in texts.glob("train/web/*.parquet") for row in pq.read_table(path).to_pylist()]
+    ids = [row["id"].hex() for row in rows if row["copies"] > 1][:2] + [row["id"].hex() for row in rows][-2:]
+    (tmp_path / "ids").write_text("\n".join(ids) + "\n")
+    for corpus, name in ((texts, "texts"), (direct, "direct")):
+        run("remove", corpus, "--documents", tmp_path / "ids", "--output", tmp_path / name, "--copies", "keep")
+    tokenize(tmp_path / "texts", inputs, tmp_path / "tokens")
+    left_out = ("statistics.json", "takedowns")
+    expected = {name: sha for name, sha in published(tmp_path / "direct").items() if not name.startswith(left_out)}
+    assert {name: sha for name, sha in published(tmp_path / "tokens").items() if name not in left_out} == expected
+    manifest = plain(tmp_path / "tokens")
+    assert manifest["tokenized_from"]["version"] == 2 and "takedowns" not in manifest
+    assert [stage["name"] for stage in manifest["stages"]][-2:] == ["takedown-of-texts", "encode"]
+    run("verify", tmp_path / "tokens")
+    said = run("trace", tmp_path / "tokens", "--id", ids[-1], check=False).stdout
+    assert "not found" in said and "trace it in version 2 of the texts small" in said
+    assert plain(tmp_path / "texts")["deduplicated"] == plain(texts)["deduplicated"]
+    run("verify", tmp_path / "texts")
+    assert f"{manifest['totals']['documents']} documents" in (tmp_path / "texts" / "README.md").read_text()
+
+
 def test_a_damaged_shard_is_one_error(inputs: Path, texts: Path, tmp_path: Path) -> None:
     shutil.copytree(texts, tmp_path / "texts")
     shard = sorted((tmp_path / "texts" / "train").rglob("*.parquet"))[0]

@@ -14,6 +14,7 @@ from refinery.transforms.redaction.pii_types.scan import Hints, byte_options
 from refinery.transforms.redaction.prefilter.grammar import Unknown, any_case, members, read_pattern
 from refinery.transforms.redaction.prefilter.prefilter import Prefilter
 from refinery.transforms.redaction.secret_types.find import HINTS as SECRET
+from refinery.transforms.statistics.artefacts import HINTS as SIGNS
 from tests.sampling import sampled, scaled
 
 PIECES = st.sampled_from(
@@ -92,7 +93,7 @@ def test_other_syntax_is_left_to_re2(pattern: bytes) -> None:
 
 
 def in_use() -> Iterator[Any]:
-    for which, hints in (("secret", SECRET), ("personal", PERSONAL)):
+    for which, hints in (("secret", SECRET), ("personal", PERSONAL), ("sign", SIGNS)):
         for name in (*hints.patterns, *hints.placed):
             yield pytest.param(hints, name, id=f"{which}-{name}")
 

@@ -1,0 +1,1 @@
+"""Objects of JSON as texts, whose values stay as they are written."""
