@@ -85,7 +85,7 @@ def origin(row: int, of: list[str] = A, name: str = "in/a.jsonl") -> str:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_is_one_screen_and_answers_the_same_questions(page: Path) -> None:
     text = page.read_text()
-    assert len(text.split()) < (720 if page == INDEX else 480)
+    assert len(text.split()) < (800 if page == INDEX else 480)
     if page != INDEX:
         assert all(heading in text for heading in ("## After an interruption\n", "## What it does not do\n"))
 
@@ -114,7 +114,6 @@ def test_exact_copies(ran: Path) -> None:
     assert isinstance(corpus, refinery.corpus.PublishedCorpus)
     dead = [row for batch in corpus.dead_letters() for row in batch.to_pylist()]
     assert {row["origin"]: row["error"] for row in dead} == {origin(8): "BadJson"}
-    assert A[8] == BROKEN
 
 
 def test_the_same_command_does_nothing_and_another_one_is_refused(ran: Path) -> None:
