@@ -33,6 +33,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
 
         return redact_parts(args.only, not args.no_secrets)
 
+    args.discard_work = True  # its parts hold the texts as they were
     return run_step(
         "redact", args, flags, parts, ("pii", "pii_types", *(() if args.no_secrets else ("secrets", "secret_rules")))
     )

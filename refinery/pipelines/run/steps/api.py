@@ -106,6 +106,7 @@ def redact(
     **common: Unpack[Common],
 ) -> refinery.corpus.PublishedCorpus:
     """Replace personal data and credentials; as `refinery redact`. Raises what `dedup` raises."""
+    common["discard_work"] = True  # its parts hold the texts as they were
     labels = REDACT_LABELS[: None if secrets else 2]
     return _run("redact", paths, output, redact_parts(only, secrets), labels if annotate else (), common)
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refinery.loader.format.manifest import Manifest
+from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.errors import RefineError
-from refinery.pipelines.run.prefix import location
+from refinery.pipelines.run.prefix import foreign_file, location
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.run.steps.step import Inputs, Part, recipe_of, recipe_text, step_parts
 from refinery.pipelines.run.writing.output_files import OUTPUTS, accounts_of, load_outputs
@@ -62,6 +62,7 @@ class StepRun:
         """Returns the manifest. Raises what `Refinement.run` raises, ValueError where the inputs would have the outputs
         among them, and RefineError where another recipe is beside the output."""
         self._check_apart()
+        self._check_free()
         run = Refinement(self.recipe(), self.accounts, runner, work, "", discard_work, runner.say)
         run.prepare()
         self._write_recipe()
@@ -87,6 +88,13 @@ class StepRun:
                 raise ValueError(
                     f"--output: {self.output} given, which {pattern} would read, too; choose a folder beside the inputs"
                 )
+
+    def _check_free(self) -> None:
+        """Files that are there are never overwritten: better to say so before anything runs."""
+        if self.inputs.layout != LAYOUT or open_store(self.accounts).size(RUN) is not None:
+            return
+        if name := foreign_file(open_store(self.place)):
+            raise ValueError(f"--output: {self.place} holds {name!r:.200} already; choose a new or empty folder")
 
     def _write_recipe(self) -> None:
         folder, _, name = self.place.rpartition("/")

@@ -37,13 +37,10 @@ def copy_lines(
             if not edit.labels:
                 return line
             columns, its_keys = rows.columns, keys
-            if known := keys.known(line):
+            while known := its_keys.known(line):
                 columns = [each.named_apart() if each.name in known else each for each in columns]
                 its_keys = LabelKeys(columns)
-                refuse_taken(task, row, columns, its_keys.known(line))
             return its_keys.added_to(line, edit.labels)
-        except RowError:
-            raise
         except ValueError as error:
             raise RowError(task, row, str(error)) from None
 

@@ -9,6 +9,7 @@ from refinery.transforms.core.answers import Answer, answer_of
 from refinery.transforms.core.document import COPIES, Document, Drop, Scalar
 from refinery.transforms.core.names import LABEL_ORIGINAL as ORIGINAL
 from refinery.transforms.core.names import LABEL_REASON as REASON
+from refinery.transforms.core.names import ROW_CHANGED
 from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.write.rows.rows import Label
 
@@ -81,15 +82,36 @@ def _missing(name: str) -> Note:
     raise KeyError(name)
 
 
-def judge_with_label(judge: Callable[..., Any], doc: Document, *resource: Any, **params: Any) -> Any:
+def judge_noting_change(judge: Callable[..., Any], doc: Document, *resource: Any, **params: Any) -> Any:
+    """What a stage says of a document; one with another text has a note that says so."""
+    answer = answer_of(judge(doc, *resource, **params))
+    result = answer.result
+    if isinstance(result, Document) and result.text != doc.text:
+        return answer._replace(result=replace(result, meta={**result.meta, ROW_CHANGED: 1}))
+    return answer
+
+
+def noting_changes(stage: Stage[Any]) -> Stage[Any]:
+    """The stage with a note of documents whose text it changed: their rows get the new one."""
+    if stage.judge is None:
+        return stage
+    return replace(stage, judge=partial(judge_noting_change, stage.judge))
+
+
+def judge_with_label(
+    judge: Callable[..., Any], notes: frozenset[str], doc: Document, *resource: Any, **params: Any
+) -> Any:
     """What a stage says of a document, as notes: it stays, with its text. One that another stage would have dropped is
-    not judged again."""
+    not judged again. notes: of the stage; what a Drop has measured under these names is noted, too."""
     if REASON in doc.meta:
         return doc
     answer = answer_of(judge(doc, *resource, **params))
     if isinstance(answer.result, Drop):
         reason = answer.result.reason
-        kept = replace(doc, meta={**doc.meta, REASON: reason})
+        measured = {
+            name: value for name, value in answer.result.measured.items() if name in notes and value is not None
+        }
+        kept = replace(doc, meta={**doc.meta, **measured, REASON: reason})
         return Answer(kept, (*answer.found, f"{WOULD_DROP}/{reason}"), "", answer.series, answer.value)
     if isinstance(answer.result, Document) and answer.result.text != doc.text:
         return answer._replace(result=replace(answer.result, text=doc.text))
@@ -100,4 +122,5 @@ def labelling(stage: Stage[Any]) -> Stage[Any]:
     """The stage with labels in place of drops."""
     if stage.judge is None:
         return stage
-    return replace(stage, judge=partial(judge_with_label, stage.judge))
+    names = frozenset(note.name for note in stage.notes)
+    return replace(stage, judge=partial(judge_with_label, stage.judge, names))

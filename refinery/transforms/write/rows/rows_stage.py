@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 
 from refinery.transforms.core.document import TEXT_ID, Document, with_text_id
+from refinery.transforms.core.names import ROW_CHANGED
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.tokenize.encode import EncodedDocument
@@ -24,7 +25,7 @@ def finish_row(doc: Document, params: RowsParams) -> EncodedDocument:
     """The document with its text in UTF-8 where an encoded one has its tokens, if that is to be written. One whose text
     is not that of its id (cut, redacted) gets the note `text_id`. Raises UnicodeEncodeError for lone surrogates."""
     data, meta = doc.text.encode(), with_text_id(doc)
-    written = np.frombuffer(data if params.texts == "all" or TEXT_ID in meta else b"", np.uint8)
+    written = np.frombuffer(data if params.texts == "all" or TEXT_ID in meta or ROW_CHANGED in meta else b"", np.uint8)
     return EncodedDocument(doc.id, written, doc.source, doc.url, doc.origin, len(data), meta, position=doc.position)
 
 

@@ -205,6 +205,16 @@ def test_a_filter_labels_or_drops(lines: Path, tmp_path: Path) -> None:
     short, own = rows((tmp_path / "out" / "a.jsonl").read_bytes())
     assert (short["keep"], short["reason"]) == (False, "gopher-too-few-words")
     assert (own["keep"], own["refinery_keep"], own["reason"].split("-")[0]) == ("mine", False, "gopher")
+    cut = {
+        "text": "Accept all cookies\n" + text(2) + " Seven. Eight. Nine. Ten. Eleven.\nuse javascript please now",
+        "n": 1e3,
+    }
+    (tmp_path / "c4").mkdir()
+    (tmp_path / "c4" / "c.jsonl").write_text(json.dumps(cut) + "\n")
+    refinery.filter(f"{tmp_path}/c4/*", tmp_path / "cut", rules=["c4"], **QUICKLY)
+    (changed,) = rows((tmp_path / "cut" / "c.jsonl").read_bytes())
+    assert text(2) in changed["text"] and "javascript" not in changed["text"] and changed["n"] == 1e3
+    assert failures(tmp_path / "cut.refinery") == []
     refinery.filter(str(lines), tmp_path / "dropped", rules=["gopher"], **QUICKLY)
     assert (tmp_path / "dropped" / "a.jsonl").read_bytes() == b""
     assert failures(tmp_path / "dropped.refinery") == []
