@@ -352,7 +352,7 @@ def parts() -> dict[str, tuple[Lane, Stage[Any] | Sink]]:
     """Name -> lane and declaration of every stage, and of what ends a phase."""
     lanes = [find_lane(name) for name in lane_names()]
     own = {part.name: (lane, part) for lane in lanes for part in (*lane.stages, lane.parts, lane.writer)}
-    return own | {name: (with_writer(lanes[0], {"writer": name}), each) for name, each in TEXT_WRITERS.items()}
+    return own | {name: (with_writer(lanes[0], {"writer": name})[0], each) for name, each in TEXT_WRITERS.items()}
 
 
 def inputs() -> str:
