@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.format.sealed import seal, unseal
@@ -101,6 +102,52 @@ def test_of_source_code_with_packed_rows(tmp_path: Path) -> None:
     check_same(tmp_path / "tokens", direct)
     assert [stage["name"] for stage in plain(texts)["stages"]][-2:] == ["pii", "text"]
     assert plain(direct)["packed"] and [stage["name"] for stage in plain(direct)["stages"]][-2:] == ["chunk", "encode"]
+
+
+OWN_STAGE = '''"""Texts in capitals, with a column of the stage's own."""
+
+from dataclasses import replace
+
+from refinery.transforms.core.document import Document
+from refinery.transforms.core.params import Params
+from refinery.transforms.core.stage import Note, Stage
+
+
+class CapitalsParams(Params):
+    """Nothing to choose."""
+
+
+def capitals(doc: Document, params: CapitalsParams) -> Document:
+    """The text in capitals."""
+    return replace(doc, text=doc.text.upper(), meta={**doc.meta, "letters": len(doc.text)})
+
+
+CAPITALS = Stage(
+    name="capitals",
+    version=1,
+    summary="Write texts in capitals.",
+    params=CapitalsParams,
+    judge=capitals,
+    notes=(Note("letters", int, "letters of the text", column=True),),
+)
+'''
+
+
+@one_commit_in_four
+def test_a_recipe_with_a_stage_of_its_own_is_named(inputs: Path, tmp_path: Path) -> None:
+    mine = shutil.copytree(inputs, tmp_path / "mine")
+    (mine / "capitals.py").write_text(OWN_STAGE)
+    recipe = yaml.safe_load((mine / "recipe.yaml").read_text())
+    recipe["stages"] = [{"use": "capitals:CAPITALS", "after": "pii"}]
+    (mine / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    texts = refine(mine, tmp_path / "texts", *TEXTS)
+    said = tokenize(texts, inputs, tmp_path / "tokens", check=False)
+    assert "name the recipe's file with --recipe" in said
+    tokenize(texts, inputs, tmp_path / "tokens", "--recipe", mine / "recipe.yaml")
+    check_same(tmp_path / "tokens", refine(mine, tmp_path / "direct"))
+    assert "letters" in [column["name"] for column in plain(tmp_path / "tokens")["columns"]]
+    said = tokenize(texts, inputs, tmp_path / "x", "--recipe", inputs / "recipe.yaml", check=False)
+    assert "stages [] given, " in said and "expected by the corpus" in said
 
 
 def test_a_stopped_command_goes_on(
