@@ -18,7 +18,7 @@ import numpy as np
 import orjson
 
 from refinery.pipelines.recipe.load_recipe import with_writer
-from refinery.pipelines.recipe.recipe import find_lane, lane_names
+from refinery.pipelines.recipe.recipe import DEFAULT_LANE, find_lane, lane_names
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop, RawDocument
 from refinery.transforms.core.lane import Lane
@@ -352,7 +352,8 @@ def parts() -> dict[str, tuple[Lane, Stage[Any] | Sink]]:
     """Name -> lane and declaration of every stage, and of what ends a phase."""
     lanes = [find_lane(name) for name in lane_names()]
     own = {part.name: (lane, part) for lane in lanes for part in (*lane.stages, lane.parts, lane.writer)}
-    return own | {name: (with_writer(lanes[0], {"writer": name}), each) for name, each in TEXT_WRITERS.items()}
+    web = find_lane(DEFAULT_LANE)
+    return own | {name: (with_writer(web, {"writer": name})[0], each) for name, each in TEXT_WRITERS.items()}
 
 
 def inputs() -> str:
