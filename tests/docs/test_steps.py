@@ -85,7 +85,7 @@ def origin(row: int, of: list[str] = A, name: str = "in/a.jsonl") -> str:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_is_one_screen_and_answers_the_same_questions(page: Path) -> None:
     text = page.read_text()
-    assert len(text.split()) < (720 if page == INDEX else 480)
+    assert len(text.split()) < (800 if page == INDEX else 480)
     if page != INDEX:
         assert all(heading in text for heading in ("## After an interruption\n", "## What it does not do\n"))
 
@@ -113,8 +113,7 @@ def test_exact_copies(ran: Path) -> None:
     corpus = refinery.corpus.open(ran / "out/exact.refinery")
     assert isinstance(corpus, refinery.corpus.PublishedCorpus)
     dead = [row for batch in corpus.dead_letters() for row in batch.to_pylist()]
-    assert {row["origin"]: row["error"] for row in dead} == {origin(8): "BadJson", origin(7): "MissingField"}
-    assert A[8] == BROKEN
+    assert {row["origin"]: row["error"] for row in dead} == {origin(8): "BadJson"}
 
 
 def test_the_same_command_does_nothing_and_another_one_is_refused(ran: Path) -> None:
@@ -188,7 +187,10 @@ def test_redaction(ran: Path) -> None:
     assert rows(ran / "out/no-mail/b.jsonl")["b2"]["text"] == f"Write to <EMAIL> or call <PHONE>. Token: {KEY}"
     changed = {*lines(ran / "out/redacted/a.jsonl"), *lines(ran / "out/redacted/b.jsonl")} - INPUTS
     assert len(changed) == 1
-    assert provenance(ran / "out/redacted.refinery")["b2"]["pii_types"] == "email=1 phone=1"
+    accounts = ran / "out/redacted.refinery"
+    assert provenance(accounts)["b2"]["pii_types"] == "email=1 phone=1"
+    work = [path.read_bytes() for path in (accounts / "work").rglob("*.parquet")]
+    assert work == []  # there are none that could hold an address
     page = (DOCS / "steps/redact.md").read_text()
     assert re.search(r"`--only email,phone` \|.*: (.*) \|", page)[1] == ", ".join(f"`{name}`" for name in PII_TYPES)  # type: ignore[index]  # it is there
 

@@ -65,7 +65,6 @@ def test_the_report_has_no_tokens(corpus: Path) -> None:
 REFUSED = [
     "export {corpus} --format torch --output {out}/x",
     "export {corpus} --to megatron --output {out}/x",
-    "retokenize {corpus} --tokenizer t.json --output {out}/x",
     "blend {corpus}",
     "mix {out}/mix.yaml --output {out}/x",
     "plan --from {corpus}",
@@ -111,28 +110,6 @@ def test_beside_a_corpus_of_tokens_and_of_other_files(tmp_path_factory: pytest.T
         assert done.stdout.startswith(f"The documents are the same, but {told}."), done.stdout
         assert re.search(r"the same                   10 documents, [\d.]+ kB\n", done.stdout)
     assert json.loads(run("compare", one, tokens, "--json").stdout)["differ"] is False
-
-
-def card_of(corpus: Path) -> dict[str, object]:
-    text = run("card", corpus).stdout
-    found: dict[str, object] = yaml.safe_load(text.split("---\n")[1])
-    return found
-
-
-def test_the_card_says_which_files_are_which_split(tmp_path_factory: pytest.TempPathFactory) -> None:
-    paths = {}
-    for writer in TEXT_WRITERS:
-        configs = card_of(text_corpus(tmp_path_factory, writer))["configs"]
-        paths[writer] = [
-            (each["config_name"], each.get("default", False), [file["path"] for file in each["data_files"]])
-            for each in configs  # type: ignore[attr-defined]
-        ]
-    provenance = ("provenance", False, ["train/*/*.provenance.parquet", "validation/*/*.provenance.parquet"])
-    assert paths == {
-        "text": [("texts", True, ["train/*/*.parquet", "validation/*/*.parquet"])],
-        "text-jsonl": [("texts", True, ["train/*/*.jsonl.zst", "validation/*/*.jsonl.zst"]), provenance],
-        "text-jsonl-gzip": [("texts", True, ["train/*/*.jsonl.gz", "validation/*/*.jsonl.gz"]), provenance],
-    }
 
 
 def test_the_description_of_files(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -33,9 +33,10 @@ from refinery.loader.format.indexed import (
     dtype_for,
     read_index,
 )
+from refinery.loader.format.kept_columns import KeptColumn, parse_kept_columns
 from refinery.loader.format.listed import parse_listings
 from refinery.loader.format.packed import PackedFormat, parse_format
-from refinery.loader.format.provenance import COLUMN_TYPES, Column, provenance_schema, write_provenance
+from refinery.loader.format.provenance import COLUMN_TYPES, TEXT_COLUMN, Column, provenance_schema, write_provenance
 from refinery.loader.format.sealed import seal, unseal
 from refinery.loader.format.shard_list import HeldListings, Listings, Shards, StoredListings, as_shards
 from refinery.loader.format.takedown import Takedown, parse_takedowns
@@ -51,6 +52,7 @@ from refinery.loader.format.written import (
 )
 from refinery.loader.storage.store import Store
 
+KEPT = "kept_fields"  # section with the columns for fields of records
 SCHEMA_VERSION = 1  # of views, runs, exports and the like
 LISTED, INLINE = 2, 1  # versions of a corpus' manifest: its shards and files in listings; in manifest.json itself
 NO_LISTINGS = HeldListings({})
@@ -80,7 +82,8 @@ class Manifest:
     lane, stages: those that built it, in the order of the funnel. columns: the stages' columns of provenance files.
     shards, files: what it lists, read when it is first needed; files: those that no shard has. listings: the files that
     say so, none in version 1. packed: of its packed rows, if it has them. takedowns: the steps that led from the first
-    version to this one. further: sections that this version does not know, such as where the corpus was derived from.
+    version to this one. kept: columns for fields of records, of a corpus of texts. further: sections that this version
+    does not know, such as where the corpus was derived from.
     """
 
     name: str
@@ -99,6 +102,7 @@ class Manifest:
     packed: PackedFormat | None = None
     takedowns: tuple[Takedown, ...] = ()
     listings: tuple[FileEntry, ...] = ()
+    kept: tuple[KeptColumn, ...] = ()
     further: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -109,12 +113,12 @@ class Manifest:
     @property
     def row_schema(self) -> pa.Schema:
         """The columns of its documents, which are those of its provenance without their texts."""
-        return provenance_schema(self.columns, self.has_tokens)
+        return provenance_schema(self.columns, self.has_tokens, kept=self.kept)
 
     @property
     def provenance_schema(self) -> pa.Schema:
         """The columns of its provenance files, with `text` where the texts are in them."""
-        return provenance_schema(self.columns, self.has_tokens, self.written.has_text_column)
+        return provenance_schema(self.columns, self.has_tokens, self.written.has_text_column, self.kept)
 
     @property
     def tokens(self) -> TokenFacts:
@@ -156,7 +160,8 @@ class Manifest:
 
 
 # Sections of manifest.json, of either version.
-KNOWN = {each.name for each in fields(Manifest)} - {"further"} | {"schema_version", "kind", "domains", *SECTIONS}
+OTHERS = {"schema_version", "kind", "domains", KEPT, *SECTIONS}  # than fields of `Manifest`
+KNOWN = {each.name for each in fields(Manifest)} - {"further", "kept"} | OTHERS
 
 
 class IsView(FormatError):
@@ -194,6 +199,7 @@ def _manifest(payload: Mapping[str, Any], what: str, source: Listings) -> Manife
     columns = tuple(_column(entry) for entry in top.list("columns"))
     if twice := sorted({c.name for i, c in enumerate(columns) if c.name in {other.name for other in columns[:i]}}):
         raise FormatError(f"{what}: columns: {twice[0]!r} found twice, once expected")
+    row_schema = provenance_schema(columns)
     tokens = sum(run.tokens for run in shards.runs)
     if tokens >= MOST:
         raise FormatError(f"{what}: shards: {tokens} tokens in total, less than {MOST} expected")
@@ -215,6 +221,7 @@ def _manifest(payload: Mapping[str, Any], what: str, source: Listings) -> Manife
         versions=top.inner("versions").value,
         packed=_packed(top, tokens_stated),
         takedowns=parse_takedowns(top),
+        kept=() if tokens_stated else parse_kept_columns(top, KEPT, (TEXT_COLUMN.name, *row_schema.names)),
         further={name: value for name, value in payload.items() if name not in KNOWN},
     )
 

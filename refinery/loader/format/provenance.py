@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.document_fields import KEPT_FIELDS, PROVENANCE, columns_of, names_of
+from refinery.loader.format.kept_columns import KeptColumn, kept_schema
 
 ROW_GROUP = 65_536
 GROUP_BYTES = 64 << 20  # of texts in UTF-8, where the file has them
@@ -44,21 +45,27 @@ def stage_columns(columns: Sequence[Column]) -> list[pa.Field]:
     return [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
 
 
-def provenance_schema(columns: Sequence[Column], has_tokens: bool = True, has_text: bool = False) -> pa.Schema:
+def provenance_schema(
+    columns: Sequence[Column], has_tokens: bool = True, has_text: bool = False, kept: Sequence[KeptColumn] = ()
+) -> pa.Schema:
     """Schema of the provenance files of a corpus: row i describes document i of the shard of the same name. has_text:
-    with the documents' texts, which come first."""
+    with the documents' texts, which come first. kept: columns for fields of records, which come last."""
     own = columns_of(PROVENANCE)
     behind = 1 + names_of(PROVENANCE).index("origin")
     fields = [TEXT_COLUMN, *own[:behind], *stage_columns(columns), *own[behind:]]
     left_out = (*(() if has_tokens else TOKENS), *(() if has_text else (TEXT_COLUMN.name,)))
-    return pa.schema([field for field in fields if field.name not in left_out])
+    return pa.schema([*(field for field in fields if field.name not in left_out), *kept_schema(kept)])
 
 
 def write_provenance(
-    path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], has_tokens: bool = True
+    path: Path,
+    rows: Iterable[Mapping[str, Any]],
+    columns: Sequence[Column],
+    has_tokens: bool = True,
+    kept: Sequence[KeptColumn] = (),
 ) -> None:
     """Write rows (exactly the fields of `provenance_schema`) as Parquet, as `write_rows` does."""
-    write_rows(path, rows, provenance_schema(columns, has_tokens))
+    write_rows(path, rows, provenance_schema(columns, has_tokens, kept=kept))
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> None:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = """examples:
   refinery dedup 'in/**/*.jsonl.zst' --output out                 near copies: a similarity of 0.8 or more
-  refinery dedup 'in/*.parquet' --exact --output out              equal texts alone
+  refinery dedup 'in/*.parquet' --exact --output out              only equal texts
   refinery dedup 'in/*.jsonl' --near 0.9 --lines --output out     near copies, and lines of menus
-  refinery dedup 'in/*.jsonl' --exact --annotate --output out     labels in place of removals
-  refinery dedup 'new/*.jsonl' --against out/web --output out     also what a published corpus has
+  refinery dedup 'in/*.jsonl' --exact --annotate --output out     labels instead of removals
+  refinery dedup 'new/*.jsonl' --against out/web --output out     also copies of a published corpus
 Interrupted? Run the same command again to continue where it stopped."""
 
 
@@ -35,7 +35,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--substrings", action="store_true", help="cut runs of 50 words that are repeated")
     parser.add_argument("--url", action="store_true", help="keep one document of each address, the newest")
     parser.add_argument(
-        "--against", action="append", default=[], metavar="PREFIX", help="remove copies of this corpus, too"
+        "--against", action="append", default=[], metavar="PREFIX", help="also remove copies of this corpus"
     )
     parser.add_argument(
         "--prefer",

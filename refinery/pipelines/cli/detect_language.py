@@ -19,7 +19,7 @@ Interrupted? Run the same command again to continue where it stopped."""
 
 def arguments(parser: ArgumentParser) -> None:
     step_arguments(parser, annotates=False)
-    parser.add_argument("--keep", type=listed, default=[], metavar="CODES", help="keep these languages alone: en,de")
+    parser.add_argument("--keep", type=listed, default=[], metavar="CODES", help="keep only these languages: en,de")
 
 
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:

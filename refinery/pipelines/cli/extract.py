@@ -19,9 +19,12 @@ Interrupted? Run the same command again to continue where it stopped."""
 
 
 def arguments(parser: ArgumentParser) -> None:
-    step_arguments(parser, annotates=False)
+    step_arguments(parser, annotates=False, also="; without --html-field WARC, ARC, WET or HTML")
     parser.add_argument(
-        "--html-field", default="", metavar="NAME", help="the field of the HTML, in rows (default of archives: none)"
+        "--html-field",
+        default="",
+        metavar="NAME",
+        help="the field with the HTML (default: inputs are archives or pages)",
     )
     parser.add_argument("--into", default="text", metavar="NAME", help="the new field of the text (default: text)")
     parser.add_argument("--markdown", action="store_true", help="mark headings, items, tables and code")

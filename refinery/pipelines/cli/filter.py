@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   refinery filter 'in/**/*.jsonl.gz' --rules gopher,c4,fineweb --output out
   refinery filter 'in/*.parquet' --rules gopher --language en,de --output out
-  refinery filter 'in/*.jsonl' --rules gopher,c4 --annotate --output out      labels in place of drops
+  refinery filter 'in/*.jsonl' --rules gopher,c4 --annotate --output out      labels instead of drops
 Interrupted? Run the same command again to continue where it stopped."""
 
 

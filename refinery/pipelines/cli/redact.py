@@ -20,7 +20,7 @@ Interrupted? Run the same command again to continue where it stopped."""
 def arguments(parser: ArgumentParser) -> None:
     step_arguments(parser)
     parser.add_argument(
-        "--only", type=listed, default=[], metavar="TYPES", help="these types of personal data alone: email,phone,ip"
+        "--only", type=listed, default=[], metavar="TYPES", help="only these types of personal data: email,phone,ip"
     )
     parser.add_argument("--no-secrets", action="store_true", help="leave keys, tokens and passwords as they are")
 

@@ -23,9 +23,10 @@ def listed(text: str) -> list[str]:
     return [each for each in (part.strip() for part in text.split(",")) if each]
 
 
-def step_arguments(parser: ArgumentParser, annotates: bool = True) -> None:
-    """Inputs, output, shape, and those of every command that runs Beam jobs. annotates: whether it has labels."""
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files or globs: JSONL, CSV, TSV or Parquet")
+def step_arguments(parser: ArgumentParser, annotates: bool = True, also: str = "") -> None:
+    """Inputs, output, shape, and those of every command that runs Beam jobs. annotates: whether it has labels.
+    also: what else the inputs may be."""
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"files or globs: JSONL, CSV, TSV or Parquet{also}")
     parser.add_argument(
         "--output", required=True, metavar="FOLDER", help="where the files go; the accounts go to FOLDER.refinery"
     )

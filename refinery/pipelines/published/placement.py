@@ -16,7 +16,8 @@ class Plan:
     """What determines the position of a document, from the recipe. domains: source -> domain. one_address: whether no
     two have one address; `read_plan` leaves that to whoever asks, since stages are not known here. by_input: whether
     documents are in the order of the inputs. No id says in which shard its document is then. labelled: whether copies
-    are among the documents, with labels.
+    are among the documents, with labels. keeps_fields: whether a source keeps the fields
+    of its records.
     """
 
     seed: int
@@ -25,6 +26,7 @@ class Plan:
     one_address: bool = False
     by_input: bool = False
     labelled: bool = False
+    keeps_fields: bool = False
 
     def split(self, id_: bytes) -> str:
         """The split that a hash of the document's id alone chooses."""
@@ -45,6 +47,7 @@ def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
     try:
         seed, validation = recipe["shards"]["seed"], recipe["shards"]["validation"]
         domains = {source["name"]: source.get("domain") or source["name"] for source in recipe["sources"]}
+        keeps = any(source.get("fields") for source in recipe["sources"])
     except (KeyError, TypeError, AttributeError):
         return None
     as_input = recipe.get("layout", "shards") != "shards"  # a shard for each file, and no other split
@@ -57,6 +60,7 @@ def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
             0.0 if as_input else float(validation),
             domains,
             by_input=by_input,
+            keeps_fields=keeps,
             labelled=bool(recipe.get("annotate")),
         )
         if texts and good

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from refinery.loader.format.kept_columns import KeptColumn
 from refinery.loader.format.packed import PackedFormat
 from refinery.loader.format.written import MEGATRON_FILES, WRITER
 from refinery.pipelines.recipe.plain_yaml import RecipeError
@@ -18,6 +19,7 @@ from refinery.transforms.dedup.signatures import no_key, signature_table, word_k
 from refinery.transforms.dedup.verdicts import verdicts_schema
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import TokenizerInfo, check_tokenizer
+from refinery.transforms.write.kept_values import plan_columns
 from refinery.transforms.write.packing.write_packed import packed_format
 
 
@@ -105,3 +107,8 @@ def check_stage(stage: AnyStage, params: Any) -> None:
         joint = "." if re.match(r"[a-z_]+(\.\w+)?: ", message) else ": "
         hint = f"; {stage.hint}" if stage.hint and "cannot be read" in message else ""
         raise RecipeError(f"{stage.key}{joint}{message}{hint}") from error
+
+
+def kept_columns(recipe: Recipe) -> tuple[KeptColumn, ...]:
+    """The columns for fields of records, of a corpus of texts. Raises ValueError where sources disagree."""
+    return plan_columns(recipe.sources, recipe.provenance(), recipe.LANE.writer)

@@ -38,8 +38,7 @@ from refinery.transforms.read.registry import find_reader, is_own
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.packing.write_packed import PackedParams
-from refinery.transforms.write.rows.labels import label_names
-from refinery.transforms.write.rows.writer import AS_INPUT, LAYOUT
+from refinery.transforms.write.rows.layout import check_layout
 from refinery.transforms.write.shuffle import ShardParams
 from refinery.transforms.write.targets import TARGET
 from refinery.transforms.write.text_writers import check_writer
@@ -197,14 +196,7 @@ class Recipe(Params):
         for name, off in absent_sections(lane).items():
             if getattr(self, name) != off:
                 raise ValueError(f"{name}: on given, the lane {lane.name} has no such stage, off is allowed")
-        if (self.layout == LAYOUT) != (lane.writer == AS_INPUT):
-            raise ValueError(f"layout: {self.layout} given, the lane {lane.name} cannot write that")
-        if self.annotate and self.layout != LAYOUT:
-            raise ValueError(f"annotate: given beside layout: {self.layout}, only with {LAYOUT} is it allowed")
-        known = label_names(self.notes())
-        for name in self.annotate:
-            if name not in known:
-                raise ValueError(f"annotate: {name[:60]!r} given, {nearest(name, known)}")
+        check_layout(lane.writer, self.layout, self.annotate, self.notes())
         check_writer(lane.writer, self.writer, self.shards)
         own = self._check_notes()
         compared = [stage for stage in lane.stages if isinstance(stage, ComparingStage)]

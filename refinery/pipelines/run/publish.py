@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from refinery.loader.format.listed import first_of_shards, shard_totals
 from refinery.loader.format.manifest import (
+    KEPT,
     KIND,
     RUN,
     Manifest,
@@ -23,7 +24,7 @@ from refinery.pipelines.published.dropped import DROPPED, build_dropped, dump_dr
 from refinery.pipelines.published.statistics.build import build_statistics
 from refinery.pipelines.published.statistics.published import STATISTICS, dump_statistics
 from refinery.pipelines.recipe import graphs
-from refinery.pipelines.recipe.checks import packed_rows
+from refinery.pipelines.recipe.checks import kept_columns, packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.reports.cards.text_card import with_text_card
 from refinery.pipelines.run.funnel import CountsDisagree, check_removals, check_shards
@@ -94,6 +95,7 @@ def publish_corpus(
         "lane": lane.name,
         "stages": [{"name": s.name, "phase": lane.phase_of(s), "version": s.version} for s in lane.stages],
         "columns": [{"name": column.name, "type": column.type} for column in provenance_columns(recipe.provenance())],
+        **({KEPT: [column.plain() for column in kept]} if (kept := kept_columns(recipe)) else {}),
         "writer": lane.writer.name,
         "fingerprint": fingerprint,
         **lane.writer.stated(tokenizer, own[0]["path"] if own else ""),

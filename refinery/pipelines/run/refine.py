@@ -330,8 +330,7 @@ class Refinement:
 
         def build(pipeline: beam.Pipeline) -> None:
             todo = write_pairs(self.work, pairs)
-            facts = self.jobs.facts("shards")
-            check = self._sums(clean, dedup)
+            facts, check = self.jobs.facts("shards"), self._sums(clean, dedup)
             graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts, check, self.digests)
 
         return self.jobs.run("shards", name, work.title, build, work=work)

@@ -18,14 +18,15 @@ def live_totals() -> Counter[str]:
 # Gets every change of the files that this process reads: whoever watches it can name them if it dies. A worker sets it.
 watch_reading: Callable[[list[str]], None] | None = None
 _reading: list[str] = []
-_read: set[str] = set()  # files that were opened since `forget_files`
+_read: set[str] = set()  # files that were opened since `forget_files`, where somebody watches
 
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
     """Inside, this process reads the file at `path`."""
     _reading.append(path)
-    _read.add(path)
+    if watch_reading is not None:
+        _read.add(path)
     _tell(_reading)
     try:
         yield

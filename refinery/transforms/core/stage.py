@@ -19,9 +19,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from itertools import repeat
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Generic, TypeVar
 
+from refinery.loader.format.kept_columns import KeptColumn
 from refinery.loader.format.provenance import Column
 from refinery.loader.format.written import PROVENANCE, STATED, WITH_TEXT, files_fault
 from refinery.transforms.core.document import Document
@@ -247,16 +249,25 @@ class Sink:
     schemes: tuple[str, ...] = ()
 
 
+def no_fields() -> Iterator[str]:
+    """For documents whose sources keep no fields."""
+    return repeat("")
+
+
 @dataclass(frozen=True)
 class ShardContent:
     """What a writer is given of a shard. rows, contents: functions that return an iterator over its documents in the
     order of the shard, called as often as needed. They give the rows of their provenance, and the text of each in
-    UTF-8, or its tokens as bytes of `dtype`, "uint16" or "int32". columns: those of the provenance that stages fill."""
+    UTF-8, or its tokens as bytes of `dtype`, "uint16" or "int32". columns: those of the provenance that stages fill.
+    kept: its columns for fields of records; fields: as `contents`, gives all fields that each document's source keeps,
+    a JSON object or ""."""
 
     rows: Callable[[], Iterator[dict[str, Any]]]
     contents: Callable[[], Iterator[bytes]]
     dtype: str = ""
     columns: Sequence[Column] = ()
+    kept: Sequence[KeptColumn] = ()
+    fields: Callable[[], Iterator[str]] = no_fields
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from refinery.loader.format.kept_columns import COLUMN_NAME, parse_type
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.wording import given
 from refinery.transforms.read.registry import REFERENCE, is_own, reader_names
@@ -46,7 +47,7 @@ Format = Annotated[
 class SourceParams(Params):
     """One source of documents. In a recipe, an element of `sources`."""
 
-    LATER: ClassVar[tuple[str, ...]] = ("fields",)
+    LATER: ClassVar[tuple[str, ...]] = ("fields", "field_types")
 
     # Fields that may hold the text where a recipe names none and the default of `text_field` is not there.
     TEXT_FIELDS: ClassVar[Mapping[str, str]] = USUAL_TEXT_FIELDS
@@ -112,6 +113,9 @@ class SourceParams(Params):
     fields: Literal["keep"] | tuple[str, ...] = ()
     """`keep`: all fields of the records but the text, or the names of some; as a JSON object in the column `fields`, or
     as keys of the lines of JSON Lines"""
+    field_types: Mapping[str, Any] = {}
+    """names of kept fields to types of columns, in a corpus of texts: [types](sources/fields.md#types); nothing: those
+    of Parquet files, as their footers say"""
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -132,6 +136,18 @@ class SourceParams(Params):
         if value != "keep" and not (isinstance(value, tuple) and all(isinstance(name, str) for name in value)):
             raise ValueError(f"{given(value)} given, `keep` or a list of names is allowed")
         return value
+
+    @field_validator("field_types")
+    @classmethod
+    def _types(cls, types: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name, plain in types.items():
+            if not COLUMN_NAME.fullmatch(name):
+                raise ValueError(f"{name!r:.80} given, a name of letters, digits and _ is allowed for a column")
+            try:
+                parse_type(plain)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        return types
 
     @model_validator(mode="after")
     def _check(self) -> Self:

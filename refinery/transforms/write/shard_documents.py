@@ -3,7 +3,7 @@ whole."""
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from refinery.loader.storage.full_disk import naming_scratch
 
 SPOOLED = ("tokens", "columns")  # of BATCH_SCHEMA: what waits on disk
+META = "meta"  # of it, too, where it has the fields of records
+BATCH_ROWS = 1024
 # Equal ids (exact duplicates kept by recipe) are ordered by source and origin.
 ORDER = [(name, "ascending") for name in ("order", "id", "source", "origin")]
 
@@ -66,7 +68,7 @@ def sort_documents(tables: Iterable[pa.Table]) -> pa.Table:
 
 @dataclass(frozen=True)
 class ShardDocuments:
-    """Documents in global order. facts: all of BATCH_SCHEMA but SPOOLED. rows: int64 [n], where each is in the
+    """Documents in global order. facts: all of BATCH_SCHEMA but what is spooled. rows: int64 [n], where each is in the
     spools."""
 
     facts: pa.Table
@@ -77,8 +79,16 @@ class ShardDocuments:
         return len(self.rows)
 
     def values(self, name: str) -> Iterator[bytes]:
-        """One of SPOOLED of each document, in order. Memory: a value."""
+        """What is spooled under that name of each document, in order. Memory: a value."""
         return self.spools[name].take(self.rows)
+
+    def metas(self) -> Iterator[bytes | str]:
+        """`meta` of each document, in order."""
+        if META in self.spools:
+            yield from self.values(META)
+            return
+        for batch in self.facts.select([META]).to_batches(max_chunksize=BATCH_ROWS):
+            yield from batch.column(0).to_pylist()
 
     def sizes(self, name: str) -> NDArray[np.int64]:
         """Bytes of one of SPOOLED of each document, in order."""
@@ -90,18 +100,20 @@ class ShardDocuments:
             spool.file.close()
 
 
-def sort_on_disk(tables: Iterable[pa.Table]) -> ShardDocuments:
-    """The documents of tables of BATCH_SCHEMA, of which there is at least one, sorted. Memory: the facts twice, and one
-    table. Raises DiskFull, which names the place, where there is no room for the tokens."""
+def sort_on_disk(tables: Iterable[pa.Table], more: Sequence[str] = ()) -> ShardDocuments:
+    """The documents of tables of BATCH_SCHEMA, of which there is at least one, sorted. more: columns that wait on disk
+    beside SPOOLED. Memory: the facts twice, and one table. Raises DiskFull, which names the place, where there is no
+    room for the tokens."""
+    spooled = (*SPOOLED, *more)
     spoolers: dict[str, _Spooler] = {}
     facts: list[pa.Table] = []
     with naming_scratch(tempfile.gettempdir(), "tokens of a shard"):
         for table in tables:
-            for name in SPOOLED:
+            for name in spooled:
                 if name not in spoolers:  # each holds an open file
                     spoolers[name] = _Spooler()
-                spoolers[name].add(table[name])
-            facts.append(table.drop_columns(list(SPOOLED)))
+                spoolers[name].add(table[name].cast(pa.large_binary()))
+            facts.append(table.drop_columns(list(spooled)))
         spools = {name: spooler.finish() for name, spooler in spoolers.items()}
     table = pa.concat_tables(facts).combine_chunks()
     facts.clear()

@@ -1,7 +1,7 @@
 """Write one shard: its writer's files and .provenance.parquet, sorted by the global order, published exclusively."""
 
 from collections import deque
-from collections.abc import Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
@@ -14,6 +14,7 @@ import orjson
 import pyarrow as pa
 
 from refinery.loader.format.block_checksums import block_checksums
+from refinery.loader.format.kept_columns import KeptColumn
 from refinery.loader.format.listing import BLOCKED
 from refinery.loader.format.manifest import Column, shard_name, write_provenance
 from refinery.loader.format.packed import PackedFormat
@@ -21,20 +22,20 @@ from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.document import ID_BYTES, meta_json
+from refinery.transforms.core.document import FIELDS, ID_BYTES, meta_json
 from refinery.transforms.core.exchange.records import side_output_record
 from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.stage import Note, ShardContent, Writer
 from refinery.transforms.statistics.measure import ShardTally
 from refinery.transforms.statistics.tally import NO_NOTES, Measured
+from refinery.transforms.write.kept_values import KeptValues
 from refinery.transforms.write.megatron import MEGATRON
 from refinery.transforms.write.packing.build_rows import PackedDocuments
 from refinery.transforms.write.packing.column_files import write_columns
 from refinery.transforms.write.packing.write_packed import publish_packed
-from refinery.transforms.write.shard_documents import SPOOLED, ShardDocuments, sort_on_disk
+from refinery.transforms.write.shard_documents import BATCH_ROWS, META, SPOOLED, ShardDocuments, sort_on_disk
 from refinery.transforms.write.shuffle import ShardParams, parse_shard_key
 
-BATCH_ROWS = 1024
 # Memory per byte of text that became the shard, of documents of 1 kB: what is known of a document takes some 500 bytes,
 # twice while documents are sorted; tokens and their columns wait on disk.
 SHARD_MEMORY = 1
@@ -46,22 +47,30 @@ def provenance_rows(
     columns: Sequence[Column],
     counted: Container[str] = (),
     tally: ShardTally | None = None,
+    kept: Sequence[KeptColumn] = (),
+    metas: Callable[[], Iterator[bytes | str]] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Row i describes document i of the shard: where it came from, its scores, and where its tokens are. table: the
     facts of `ShardDocuments`. lengths: tokens of each, None of texts. counted: columns that are 0 where a document has
-    no such note. tally: measures them as they pass."""
+    no such note. tally: measures them as they pass. kept: columns for fields of records. metas: `meta` of each, where
+    the table does not have it."""
     missing = {c.name: "" if c.type == "string" else 0 if c.name in counted else None for c in columns}
+    values = KeptValues(kept)
     spans = repeat({}) if lengths is None else spans_of(lengths)
     known = table.drop_columns([name for name in ("order", *SPOOLED) if name in table.column_names])
+    spooled = iter(()) if metas is None else metas()
     for batch in known.to_batches(max_chunksize=BATCH_ROWS):
         for fields in batch.to_pylist():
-            meta = orjson.loads(fields.pop("meta"))
+            meta = orjson.loads(fields.pop(META) if META in fields else next(spooled))
             span = next(spans)
             if tally is not None:
                 tally.add(fields, meta, span.get("token_count"))
             # A text may be a field of a record, which may be a number there.
             own = {name: meta.pop(name, value) for name, value in missing.items()}
             own |= {name: str(own[name]) for name, value in missing.items() if value == ""}
+            typed: dict[str, Any] = {}
+            if kept:
+                typed, own[FIELDS] = values.split(own[FIELDS])
             yield {
                 **fields,
                 **own,
@@ -69,7 +78,13 @@ def provenance_rows(
                 "sources": meta.pop("copy_sources").split(","),
                 **span,
                 "meta": meta_json(meta).decode(),
+                **typed,
             }
+
+
+def kept_texts(documents: ShardDocuments) -> Iterator[str]:
+    """All fields that the source of each document keeps, as a JSON object, or ""."""
+    return (str(orjson.loads(meta).get(FIELDS, "")) for meta in documents.metas())
 
 
 def spans_of(lengths: Iterable[int]) -> Iterator[dict[str, int]]:
@@ -92,6 +107,7 @@ def write_shard(
     counted: Container[str] = (),
     keep_empty: bool = False,
     writer: Writer = MEGATRON,
+    kept: Sequence[KeptColumn] = (),
 ) -> Generator[bytes, None, None]:
     """Sort, write and publish one shard; yields its "shard" side-output record (documents, tokens, files with
     checksums), and the statistics of its documents.
@@ -106,12 +122,12 @@ def write_shard(
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
-    documents = sort_on_disk(tables)
+    documents = sort_on_disk(tables, [META] if any(column.name == FIELDS for column in columns) else ())
     with closing(documents):
         work_done("shards", 1)
         if len(documents) or keep_empty:
             place = Place(split, domain, index, count)
-            store, rows = open_store(location), (columns, counted)
+            store, rows = open_store(location), (columns, counted, kept)
             yield from _publish_shard(documents, place, store, writer, dtype, *rows, packed, notes)
 
 
@@ -133,25 +149,27 @@ def _publish_shard(
     dtype: str,
     columns: Sequence[Column],
     counted: Container[str],
+    kept: Sequence[KeptColumn],
     packed: PackedFormat | None,
     notes: Measured,
 ) -> Iterator[bytes]:
     table, tally = documents.facts, ShardTally(notes)
     name = shard_name(*astuple(place))
     lengths = (documents.sizes("tokens") // np.dtype(dtype).itemsize).tolist() if writer.counts_tokens else None
-    rows = partial(provenance_rows, table, lengths, columns, counted)
+    rows = partial(provenance_rows, table, lengths, columns, counted, kept=kept, metas=documents.metas)
     endings = dict(writer.endings)
-    content = ShardContent(rows, partial(documents.values, "tokens"), dtype, columns)
+    contents, texts = partial(documents.values, "tokens"), partial(kept_texts, documents)
+    content = ShardContent(rows, contents, dtype, columns, kept, texts)
     files: dict[str, dict[str, Any]] = {}
     with scratch_folder(name) as scratch:
         local = {kind: scratch / f"shard{ending}" for kind, ending in endings.items()}
         if writer.has_text_column:
-            measured = rows(tally)
+            measured = rows(tally=tally)
             writer.write(local, replace(content, rows=partial(next, iter([measured]), rows())))
             deque(measured, 0)  # what the writer left
         else:
             writer.write({kind: local[kind] for kind in writer.files}, content)
-            write_provenance(local["provenance"], rows(tally), columns, writer.counts_tokens)
+            write_provenance(local["provenance"], rows(tally=tally), columns, writer.counts_tokens, kept)
         for kind, path in local.items():
             size, crc32c, sha256 = checksums(path)
             store.create(f"{name}{endings[kind]}", path)
@@ -198,7 +216,7 @@ class ShardsJob:
     where to.
     targets: source -> most tokens, of those that have a target. packed: of packed rows, where there are to be any.
     notes: of documents that are measured. counted: notes that are 0 where a document has none. writer: the lane's.
-    borders: of `write_borders`, where documents stay in input order."""
+    borders: of `write_borders`, where documents stay in input order. kept: columns for fields of records."""
 
     params: ShardParams
     counts: Mapping[str, int]
@@ -212,3 +230,4 @@ class ShardsJob:
     counted: frozenset[str] = frozenset()
     writer: Writer = MEGATRON
     borders: TaskList | None = None
+    kept: Sequence[KeptColumn] = ()

@@ -34,7 +34,7 @@ def write_parquet(paths: Mapping[str, Path], shard: ShardContent) -> None:
     """A row for each document: its text, then the columns of its provenance. Memory: a row group, as `write_rows`."""
     texts = shard.contents()
     rows = ({TEXT: checked_size(text), **row} for row, text in zip(shard.rows(), texts, strict=True))
-    write_rows(paths[WITH_TEXT[0]], rows, provenance_schema(shard.columns, has_tokens=False, has_text=True))
+    write_rows(paths[WITH_TEXT[0]], rows, provenance_schema(shard.columns, False, True, shard.kept))
 
 
 def read_parquet(files: Mapping[str, BinaryIO]) -> Iterator[bytes]:
@@ -63,8 +63,10 @@ def write_lines(paths: Mapping[str, Path], shard: ShardContent, compress: Opened
     The fields that its source keeps follow as they are written there, under their names or, where one is taken, as
     `input_NAME`. Memory: a document."""
     with paths[TEXT].open("wb") as file, compress(file) as out:
-        for row, text in zip(shard.rows(), shard.contents(), strict=True):
-            kept = row.pop(FIELDS, "")
+        own = {FIELDS, *(column.name for column in shard.kept)}
+        documents = zip(shard.rows(), shard.contents(), strict=True)
+        for (row, text), kept in zip(documents, shard.fields(), strict=False):  # there may be no end of ""
+            row = {name: value for name, value in row.items() if name not in own}
             line = {TEXT: text.decode(), **row, "id": row["id"].hex()}
             if kept:
                 line |= named_apart(raw_members(kept), line)

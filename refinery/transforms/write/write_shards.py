@@ -49,6 +49,7 @@ class WriteShards(beam.PTransform):
             notes=self.job.notes,
             counted=self.job.counted,
             writer=self.job.writer,
+            kept=tuple(self.job.kept),
         )
         if self.cuts is None:
             read = beam.FlatMapTuple(partial(write_batches, write=write))

@@ -106,6 +106,16 @@ def test_verify_finds_another_order(corpus: Path, monkeypatch: pytest.MonkeyPatc
     assert "begins before the end of validation/web/shard-00000-of-00002.parquet in the order of the" in failures[1]
 
 
+def test_verify_finds_fields_that_are_no_objects() -> None:
+    row = {"id": b"i" * 16, "source": "s", "sources": ["s"], "copies": 1, "meta": "{}"}
+    rows = [{**row, "fields": fields} for fields in ("", "{}", '{"a":1e400}', "[]", "{", '{"a":1}')]
+    shard: Any = SimpleNamespace(domain="web", split="train", index=0, count=1)
+    check = RowCheck(shard, None, (), {}, has_fields=True)
+    check.watch(pa.RecordBatch.from_pylist(rows))
+    found = "3 rows whose fields is neither empty nor a JSON object; the first: row 2"
+    assert list(check.faults.sentences()) == [found]
+
+
 def test_verify_finds_rows_without_a_place() -> None:
     batch = pa.RecordBatch.from_pylist([{"id": b"i" * 16, "source": "s", "origin": "file"}])
     shard: Any = SimpleNamespace(domain="web", split="train", index=0, count=1)

@@ -1,12 +1,14 @@
 """No shard is written without documents; the others are where they always were."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import orjson
 
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor, read_batches
-from refinery.transforms.write.shards import write_shard
+from refinery.transforms.write.shard_documents import META, sort_on_disk
+from refinery.transforms.write.shards import kept_texts, write_shard
 from refinery.transforms.write.shuffle import order_key, shard_key
 from tests.transforms.write.test_shuffle import encoded
 
@@ -34,3 +36,19 @@ def test_shards_without_documents_are_left_out(tmp_path: Path) -> None:
         for suffix in ("bin", "idx", "provenance.parquet")
     }
     assert all((tmp_path / name).stat().st_size for name in files)
+
+
+def test_kept_fields_wait_on_disk() -> None:
+    """Columns that were named are in no table, and come back in the order of the shard."""
+    batch = DocumentBatch()
+    for number in range(30):
+        doc = replace(encoded(number), meta={"fields": f'{{"n":{number}}}'})
+        batch.add(order_key(1, doc.id), doc, b"")
+    packed = batch.pack(new_compressor())
+    plain, spooled = (sort_on_disk(read_batches([packed, packed]), more) for more in ((), (META,)))
+    with closing(plain), closing(spooled):
+        assert META in plain.facts.column_names and META not in spooled.facts.column_names
+        assert spooled.facts.equals(plain.facts.drop_columns([META]))
+        metas = [orjson.loads(meta) for meta in spooled.metas()]
+        assert metas == [orjson.loads(meta) for meta in plain.metas()] and len(metas) == 60
+        assert [meta["fields"] for meta in metas] == list(kept_texts(spooled)) == list(kept_texts(plain))

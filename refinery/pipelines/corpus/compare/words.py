@@ -91,7 +91,8 @@ def distance_words(distribution: Distribution) -> str:
 
 def headline(found: Comparison) -> str:
     """What a person reads first."""
-    content = "tokens" if found.a.manifest.has_tokens else "texts"
+    written = found.a.manifest.written
+    content = "tokens" if written.has_tokens else "texts" if written.has_texts else "accounts"
     if found.identical:
         return f"The {content} are the same, byte for byte."
     if found.documents is None:

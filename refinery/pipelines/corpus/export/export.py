@@ -69,6 +69,5 @@ def _refusal(corpus: SourceCorpus, options: ExportOptions) -> ValueError:
         return NoTexts(corpus.root)
     endings = ", ".join(ending for _, ending in corpus.manifest.written.own)
     return ValueError(
-        f"{corpus.root}: its shards are texts already ({endings}): use train/ and validation/ as they are; "
-        "`refinery card` writes a README.md for them"
+        f"{corpus.root}: its shards are texts already ({endings}): use train/ and validation/ as they are"
     )

@@ -23,7 +23,9 @@ from refinery.pipelines.corpus.remove.request import LICENCE, Request, where_rul
 from refinery.pipelines.corpus.remove.rewrite import Rewrite, RewriteJob, save_change
 from refinery.pipelines.corpus.remove.shards import Changes, shard_changes
 from refinery.pipelines.progress.work import Step, Work
+from refinery.pipelines.published.placement import read_plan
 from refinery.pipelines.recipe.writers import know_writer_of
+from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.job.task_list import write_task_list
 from refinery.transforms.core.job.write_report import WriteReport
@@ -50,6 +52,19 @@ class Options:
             found["decontaminate"] = self.decontaminate.plain()
             found["files"] = [[path, file_digest(path)] for path in benchmark_files(self.decontaminate)]
         return found
+
+
+def refuse_unfit(manifest: Manifest) -> None:
+    """Raises RefineError for a corpus of texts whose shards cannot be written again: a takedown puts documents where a
+    hash of their ids says, and knows no types of kept fields."""
+    plan = read_plan(manifest.recipe)
+    what = "a corpus that is in input order" if plan and plan.by_input else ""
+    what = what or ("a corpus with typed columns for fields of records" if manifest.kept else "")
+    if what:
+        raise RefineError(
+            f"{manifest.name!r:.100}: {what}, and `refinery remove` does not write such shards again; run the recipe "
+            "again with `opt_out` or `keep` for these documents"
+        )
 
 
 @dataclass
@@ -85,6 +100,7 @@ class TakedownRun:
             if not self.corpus.manifest.written.has_texts:
                 raise NoTexts(self.corpus.root)
             know_writer_of(self.recipe)
+            refuse_unfit(self.corpus.manifest)
         self.facts = corpus_facts(self.corpus.root, self.corpus.manifest)
         _check(self.corpus.manifest, self.request)
         if self.where:

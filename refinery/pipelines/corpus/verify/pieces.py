@@ -17,6 +17,7 @@ from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.file_checks import SCRATCH, check_file, collect
+from refinery.pipelines.corpus.checks.outputs import check_output, listed_outputs
 from refinery.pipelines.corpus.checks.texts import check_text, notes_text_ids
 from refinery.pipelines.corpus.verify.before import Before, ChangedShard
 from refinery.pipelines.corpus.verify.keyed_rows import RunWriter, table_rows
@@ -29,7 +30,6 @@ from refinery.pipelines.corpus.verify.other_files import (
     check_records_file,
     phase_manifests,
 )
-from refinery.pipelines.corpus.verify.outputs import check_output, listed_outputs
 from refinery.pipelines.corpus.verify.packed_rows import check_packed
 from refinery.pipelines.corpus.verify.removals import check_removals_file, names_fault
 from refinery.pipelines.corpus.verify.row_check import Present

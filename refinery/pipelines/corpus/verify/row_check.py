@@ -15,7 +15,7 @@ from refinery.loader.format.provenance import TOKENS
 from refinery.pipelines.corpus.checks.addresses import Addresses, row_addresses
 from refinery.pipelines.corpus.checks.texts import is_text_id, text_id
 from refinery.pipelines.published.placement import Plan
-from refinery.transforms.core.document import TEXT_ID
+from refinery.transforms.core.document import FIELDS, TEXT_ID
 from refinery.transforms.write.lookup.entries import Hashes, hash_rows
 
 Present = Callable[[pa.RecordBatch, int], None]  # gets rows, and the number of the first
@@ -49,11 +49,13 @@ class RowCheck:
         changed: dict[int, bytes],
         hashed: bool = False,
         present: Present | None = None,
+        has_fields: bool = False,
     ) -> None:
         self.shard = shard
         self.hashed = hashed
         self.hashes: list[Hashes] = []
         self.present = present
+        self.has_fields = has_fields
         self.scores = scores
         self.changed = changed
         self.plan = plan
@@ -101,6 +103,9 @@ class RowCheck:
         for name in self.scores:
             finite = pc.fill_null(pc.is_finite(batch.column(name)), True)
             self._add(f"rows whose {name} is neither finite nor null", ~_numpy(finite))
+        if self.has_fields:
+            kept = [fields == "" or isinstance(_parsed(fields), dict) for fields in batch.column(FIELDS).to_pylist()]
+            self._add("rows whose fields is neither empty nor a JSON object", ~np.array(kept))
         metas = [_parsed(meta) for meta in batch.column("meta").to_pylist()]
         self._add("rows whose meta is not a JSON object", np.array([not isinstance(meta, dict) for meta in metas]))
         noted = [meta.get(TEXT_ID) if isinstance(meta, dict) else None for meta in metas]

@@ -18,6 +18,7 @@ from refinery.pipelines.corpus.checks.file_checks import check_file, compare
 from refinery.pipelines.corpus.verify.packed_rows import DocumentDigests
 from refinery.pipelines.corpus.verify.row_check import Faults, Present, RowCheck
 from refinery.pipelines.published.placement import Plan
+from refinery.transforms.core.document import FIELDS
 from refinery.transforms.write.lookup.entries import Hashes
 
 Ids = npt.NDArray[np.uint64]
@@ -230,7 +231,8 @@ def _check_rows(
 ) -> Generator[str, None, npt.NDArray[np.int64] | None]:
     shard, path = facts.shard, facts.shard.provenance.path
     scores = [column.name for column in manifest.columns if column.type == "float"]
-    check = RowCheck(shard, plan, scores, changed, facts.hashes is not None, facts.present)
+    keeps = plan is not None and plan.keeps_fields and FIELDS in manifest.row_schema.names
+    check = RowCheck(shard, plan, scores, changed, facts.hashes is not None, facts.present, keeps)
     schema = manifest.provenance_schema
     with store.open(path) as stream, bounded_parquet(stream, path, exactly=schema) as (_, batches):
         names = [name for name in ("id", "text_bytes", *TOKENS) if name in schema.names]

@@ -70,8 +70,12 @@ TYPES = {
     pa.string(): "sc:Text",
     pa.binary(16): "sc:Text",
     pa.float32(): "cr:Float32",
-    pa.int64(): "cr:Int64",
-    pa.uint32(): "cr:UInt32",
+    pa.float64(): "cr:Float64",
+    **{getattr(pa, f"int{bits}")(): f"cr:Int{bits}" for bits in (8, 16, 32, 64)},
+    **{getattr(pa, f"uint{bits}")(): f"cr:UInt{bits}" for bits in (8, 16, 32, 64)},
+    pa.bool_(): "sc:Boolean",
+    pa.date32(): "sc:Date",
+    **{pa.timestamp(unit, zone): "sc:DateTime" for unit in ("ms", "us", "ns") for zone in (None, "UTC")},
 }
 
 
@@ -205,24 +209,29 @@ def record_sets(facts: CardFacts) -> Iterator[dict[str, Any]]:
 
 
 def record_set(files: str, what: str, schema: pa.Schema) -> dict[str, Any]:
-    """The rows of a set of files."""
+    """The rows of a set of files; without columns of types that the standard has no name for, such as structs."""
     name = f"{files}-rows"
     return {
         "@type": "cr:RecordSet",
         "@id": name,
         "name": name,
         "description": what,
-        "field": [_field(name, files, each) for each in schema],
+        "field": [_field(name, files, each) for each in schema if inner_type(each.type) in TYPES],
     }
 
 
 def _field(record: str, files: str, column: pa.Field) -> dict[str, Any]:
-    listed = pa.types.is_list(column.type)
+    inner = inner_type(column.type)
     found: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{record}/{column.name}",
         "name": column.name,
-        "dataType": TYPES[column.type.value_type if listed else column.type],
+        "dataType": TYPES[inner],
         "source": {"fileSet": {"@id": files}, "extract": {"column": column.name}},
     }
-    return {**found, "repeated": True} if listed else found
+    return found if inner == column.type else {**found, "repeated": True}
+
+
+def inner_type(kind: pa.DataType) -> pa.DataType:
+    """The type of a column's values, of lists that of what is in them."""
+    return kind.value_type if pa.types.is_list(kind) else kind

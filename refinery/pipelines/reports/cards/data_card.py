@@ -98,6 +98,8 @@ def _shards(manifest: Manifest) -> Iterator[str]:
 
 def _format(manifest: Manifest) -> str:
     """What shards are, in a sentence."""
+    if not manifest.has_tokens and not manifest.written.has_texts:
+        return "Its rows are in files of the shape of the inputs, beside the corpus; shards hold their provenance."
     if not manifest.has_tokens:
         endings = ", ".join(code(ending) for _, ending in manifest.written.own)
         return f"Shards are files of texts ({endings}), written by {code(manifest.written.writer)}."
@@ -285,11 +287,12 @@ def _loading(facts: CardFacts) -> Iterator[str]:
             '    batch["input_ids"], batch["labels"]',
         ]
     else:
+        column = "text" if facts.manifest.written.has_texts else "url"
         program = [
             "import refinery.corpus  # pip install corpus-refinery[pipeline]",
             "",
-            f"for batch in refinery.corpus.open({where!a}).documents(['id', 'text']):",
-            "    batch['text']",
+            f"for batch in refinery.corpus.open({where!a}).documents(['id', '{column}']):",
+            f"    batch['{column}']",
         ]
     yield from fenced("\n".join(program), "python")
     names = [each["config_name"] for each in shard_configurations(facts.manifest)]

@@ -10,6 +10,7 @@ from typing import Any
 from refinery.loader.format.manifest import RUN, unseal
 from refinery.loader.storage.store import Store
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.inputs_read.field_types import settle_field_types
 from refinery.transforms.read.task import ReadTask
 from refinery.transforms.read.text_fields import choose_text_fields, default_field, field_line, with_text_fields
 
@@ -19,13 +20,15 @@ KEY = "text_fields"  # of _run.json: source -> field
 def settle_text_fields(
     recipe: Recipe, tasks: Sequence[ReadTask], store: Store, say: Callable[[str], None]
 ) -> tuple[Recipe, list[ReadTask], dict[str, str]]:
-    """Recipe and tasks with the fields that were found, and these by source. store: the prefix, which says what the run
-    settled when it began. Raises what `choose_text_fields` raises."""
+    """Recipe and tasks with the fields that were found, and these by source; the recipe has the types of kept fields,
+    too. store: the prefix, which says what the run settled when it began. Raises what `choose_text_fields` and
+    `settle_field_types` raise."""
     known = settled_before(recipe, store)
     found = choose_text_fields(recipe.sources, tasks, recipe.limits, known)
     for source, field in found.items():
         say(f"source {source}: {field_line(field)}")
-    return with_found(recipe, found), with_text_fields(tasks, found), found
+    tasks = with_text_fields(tasks, found)
+    return settle_field_types(with_found(recipe, found), tasks, store), tasks, found
 
 
 def with_found(recipe: Recipe, found: Mapping[str, str]) -> Recipe:

@@ -7,7 +7,7 @@ import apache_beam as beam
 
 from refinery.loader.format.indexed import dtype_for
 from refinery.pipelines.recipe import graphs
-from refinery.pipelines.recipe.checks import packed_rows
+from refinery.pipelines.recipe.checks import kept_columns, packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.slices.cut import Step
 from refinery.pipelines.run.slices.names import CLEAN, CLEAN_END
@@ -77,6 +77,7 @@ def shards_steps(recipe: Recipe, tokenizer: TokenizerInfo | None) -> list[bool]:
         notes=measured_notes(recipe.notes()),
         counted=recipe.counted(),
         writer=recipe.LANE.writer,
+        kept=kept_columns(recipe),
         borders=NOTHING if recipe.shards.order == "input" else None,
     )
 

@@ -64,6 +64,11 @@ def open_texts(
     if manifest.written.writer not in TEXT_WRITERS:
         known, found = ", ".join(TEXT_WRITERS), manifest.written.writer
         raise ValueError(f"{prefix}: a corpus of the writer {found!r:.80} given, one of {known} is expected")
+    if manifest.kept:
+        raise ValueError(
+            f"{prefix}: a corpus with typed columns for fields of records given, which only texts have; refine "
+            "the same sources with a tokenizer, where the fields are one column of JSON"
+        )
     corpus.file(RUN)
     with written_by_a_run(f"{corpus.store.url(RUN)}: its fields are"):
         recipe = tokens_recipe(prefix, corpus.run["recipe"], tokenizer, settings, recipe_file)

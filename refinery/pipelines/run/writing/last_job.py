@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refinery.loader.format.indexed import dtype_for
-from refinery.pipelines.recipe.checks import packed_rows
+from refinery.pipelines.recipe.checks import kept_columns, packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.writing.output_files import files_job
 from refinery.transforms.read.task import ReadTask
@@ -48,4 +48,5 @@ def shards_job(
         notes=measured_notes(recipe.notes()),
         counted=recipe.counted(),
         writer=recipe.LANE.writer,
+        kept=kept_columns(recipe),
     )

@@ -325,14 +325,19 @@ def explain_parquet(task: ReadTask, source: ByteSource) -> str:
 
 def names_in_schema(task: ReadTask, source: ByteSource, limits: LimitParams) -> list[str]:
     """The columns; none of a file that cannot be read. Raises OSError where the storage fails."""
+    return list(read_schema(task, source).names)
+
+
+def read_schema(task: ReadTask, source: ByteSource) -> pa.Schema:
+    """The schema; an empty one of a file that cannot be read. Raises OSError where the storage fails."""
     file = HeldRanges(source.file) if is_remote(task.path) else source.file
     try:
         if isinstance(file, HeldRanges):
             hold_footer(file, task.size)
-        return list(pq.ParquetFile(file).schema_arrow.names)
+        return pq.ParquetFile(file).schema_arrow
     except ARROW_ERRORS:
         source.file.check()
-        return []
+        return pa.schema([])
 
 
 def _values(kind: pa.DataType) -> pa.DataType:

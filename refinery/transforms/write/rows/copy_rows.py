@@ -80,8 +80,8 @@ def refuse_uncopyable(task: ReadTask) -> None:
     if task.format not in CHECKS:
         called, can = find_reader(task.format).called, ", ".join(CHECKS)
         raise ValueError(
-            f"{safe(task.path)}: {called} cannot be copied row by row, {can} can: `refinery refine` reads it, and "
-            "`refinery export --format jsonl` writes the documents that stay"
+            f"{safe(task.path)}: {called} cannot be copied row by row, {can} can. Use the layout `shards`, or "
+            "`refinery refine` and then `refinery export --format jsonl`"
         )
 
 
