@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from refinery.loader.errors import NoTexts
+from refinery.loader.errors import NoTexts, written_by_a_run
 from refinery.loader.format.manifest import RUN
 from refinery.pipelines.published.deduplicated import read_deduplicated
 from refinery.pipelines.published.published import PublishedCorpus
@@ -70,7 +70,8 @@ def open_texts(
             "the same sources with a tokenizer, where the fields are one column of JSON"
         )
     corpus.file(RUN)
-    recipe = tokens_recipe(prefix, corpus.run["recipe"], tokenizer, settings, recipe_file)
+    with written_by_a_run(f"{corpus.store.url(RUN)}: its fields are"):
+        recipe = tokens_recipe(prefix, corpus.run["recipe"], tokenizer, settings, recipe_file)
     return TextCorpus(corpus, recipe, read_deduplicated(manifest))
 
 

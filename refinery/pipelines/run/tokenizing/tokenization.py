@@ -13,7 +13,8 @@ from typing import Any
 import apache_beam as beam
 
 from refinery import DISTRIBUTION
-from refinery.loader.format.manifest import Manifest
+from refinery.loader.errors import written_by_a_run
+from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.shard_list import as_shards
 from refinery.loader.storage.open_store import open_store
@@ -64,7 +65,8 @@ class Tokenization(Refinement):
         self.tokenizer = check_tokens(self.recipe)
         self.store, self.work_store = open_store(self.prefix), open_store(self.work)
         self.cut, self.tasks, self.inputs = None, [], list(texts.run["inputs"])
-        self.identity = describe_tokens(texts)
+        with written_by_a_run(f"{texts.corpus.store.url(RUN)}: its fields are"):
+            self.identity = describe_tokens(texts)
         self.fingerprints = self.identity["phases"]
         digest, encoding = recorded_digest(texts), self.recipe.LANE.encoding
         active = [found for found in self.recipe.active(PHASE) if found[0] in encoding]

@@ -24,6 +24,6 @@ def direct(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def lines(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The corpus of texts, as JSON Lines."""
-    words = ["--set", "tokenizer=null", "--set", "writer=text-jsonl"]
+    """The corpus of texts, as JSON Lines in the order of the inputs."""
+    words = ["--set", "tokenizer=null", "--set", "writer=text-jsonl", "--set", "shards.order=input"]
     return refine(inputs, tmp_path_factory.mktemp("lines") / "corpus", *words)

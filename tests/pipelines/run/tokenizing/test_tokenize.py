@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from refinery.loader.format.entries import FileEntry
 from refinery.loader.format.manifest import read_manifest
+from refinery.loader.format.publish_manifest import describe_file, seal_listed, whole_payload
 from refinery.loader.format.sealed import seal, unseal
 from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import checksums
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.published.deduplicated import check_deduplicated, read_deduplicated
 from refinery.transforms.write import write_shards
@@ -245,6 +249,26 @@ def test_a_damaged_shard_is_one_error(inputs: Path, texts: Path, tmp_path: Path)
 def test_what_decided_the_texts_stays(more: list[str], message: str, inputs: Path, texts: Path, tmp_path: Path) -> None:
     assert message in tokenize(texts, inputs, tmp_path / "x", *more, check=False)
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("key", ["shards", "stages", "environment"])
+def test_a_forged_record_of_the_run_is_one_error(key: str, inputs: Path, texts: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(texts, tmp_path / "texts")
+    run_record = unseal((folder / "_run.json").read_bytes(), "")
+    del (run_record["recipe"] if key == "shards" else run_record)[key]
+    (folder / "_run.json").write_bytes(seal(run_record))
+    payload = whole_payload(open_store(str(folder)))
+    record = describe_file(replace(file_of(payload), **checksums(folder / "_run.json")._asdict()))
+    files = [record if file["path"] == "_run.json" else file for file in payload["files"]]
+    sealed, listings = seal_listed({**payload, "files": files})
+    for path, data in {**listings, "manifest.json": sealed}.items():
+        (folder / path).write_bytes(data)
+    said = tokenize(folder, inputs, tmp_path / "x", check=False)
+    assert "_run.json: its fields are not as a run writes them" in said and said.count("\n") == 1
+
+
+def file_of(payload: dict[str, Any]) -> FileEntry:
+    return FileEntry(**next(file for file in payload["files"] if file["path"] == "_run.json"))
 
 
 def test_tokens_are_no_texts(inputs: Path, texts: Path, direct: Path, tmp_path: Path) -> None:
