@@ -21,6 +21,7 @@ STATED = "shard_files"  # the section of a writer of texts
 SECTIONS = ("writer", "dtype", "dtype_code", "tokenizer", STATED)  # of manifest.json, that a writer states
 PROVENANCE = ("provenance", ".provenance.parquet")
 MEGATRON_FILES = (("bin", ".bin"), ("idx", ".idx"))
+BESIDE = "as-input"  # the writer whose texts are in files of the shape of the inputs, beside the corpus: it has no kind
 RESERVED = ("bin", "idx", "provenance", "packed")  # kinds that no writer of texts may have beside others
 WITH_TEXT = ("provenance", ".parquet")  # of a writer whose one file holds the texts as a column of the provenance
 KIND = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -119,14 +120,14 @@ def parse_written(top: Fields, lane: str) -> tuple[WrittenFiles, TokenFacts | No
 
 def _stated(top: Fields) -> tuple[tuple[str, str], ...]:
     found = tuple((entry.text("kind"), entry.text("ending")) for entry in top.list(STATED))
-    if wrong := files_fault(found):
+    if wrong := "" if not found and top.text("writer") == BESIDE else files_fault(found):
         raise FormatError(f"{top.where}: {STATED}: {wrong}")
     return found
 
 
 def files_fault(endings: Sequence[tuple[str, str]]) -> str:
     """Why shards of text may not have files of these kinds and endings, "" if they may."""
-    if tuple(endings) in ((), (WITH_TEXT,)):
+    if tuple(endings) == (WITH_TEXT,):
         return ""
     kinds = [kind for kind, _ in endings]
     if not 1 <= len(kinds) <= MOST_KINDS or len({*kinds}) < len(kinds):

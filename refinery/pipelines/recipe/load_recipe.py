@@ -164,6 +164,8 @@ def with_writer(lane: Lane, data: dict[str, Any]) -> tuple[Lane, dict[str, Any]]
         )
     last = ROWS if is_as_input else TEXT
     shards = (*(stage for stage in lane.shards if stage not in own), last)
+    if is_as_input:  # stages of phase 1 note what they change, or label
+        lane = replace(lane, parts=replace(lane.parts, uses=(*lane.parts.uses, "layout", "annotate")))
     left = {key: value for key, value in data.items() if key not in keys}
     return replace(lane, shards=shards, writer=writer), left
 

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, ClassVar, Generic, TypeVar
 
 from refinery.loader.format.kept_columns import KeptColumn
 from refinery.loader.format.provenance import Column
-from refinery.loader.format.written import PROVENANCE, STATED, WITH_TEXT, files_fault
+from refinery.loader.format.written import BESIDE, PROVENANCE, STATED, WITH_TEXT, files_fault
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.prepared import HeldFiles
@@ -305,7 +305,7 @@ class Writer(Sink):
             raise ValueError(f"writer {self.name}: version {self.version!r} given, 1 or more is allowed")
         if not isinstance(self.files, Mapping):
             raise ValueError(f"writer {self.name}: files {self.files!r:.80} given, kind -> ending is allowed")
-        if wrong := "" if self.counts_tokens else files_fault(tuple(self.files.items())):
+        if wrong := "" if self.counts_tokens or self.name == BESIDE else files_fault(tuple(self.files.items())):
             raise ValueError(f"writer {self.name}: files: {wrong}")
         for what in ("write", "read"):
             if not callable(getattr(self, what)):

@@ -1,5 +1,6 @@
 """The writers of texts, which a recipe names by `writer`: Parquet, or JSON Lines compressed by Zstandard or gzip."""
 
+import gzip
 import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -22,7 +23,7 @@ from refinery.transforms.core.wording import meant
 from refinery.transforms.write.shuffle import ShardParams
 
 TEXT = TEXT_COLUMN.name
-ZSTD_LEVEL, GZIP_LEVEL = 3, 2
+ZSTD_LEVEL, GZIP_LEVEL = 3, 4
 WINDOW = 8 << 20  # bytes of memory that a frame of Zstandard may ask for; this level's ask for 2 MiB
 # Bytes of a document in its file: no reader takes a larger page of Parquet, or a longer line. A sound file has none;
 # in another one some kilobytes of the file could stand for gigabytes.
@@ -129,8 +130,9 @@ class _WholeFrames(io.RawIOBase):
 
 
 def compress_gzip(file: BinaryIO) -> Any:
-    """A stream whose bytes go to `file` as one member without a name or a time."""
-    return igzip.IGzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=file, mtime=0)  # type: ignore[no-untyped-call]  # stub
+    """A stream whose bytes go to `file` as one member without a name or a time. By zlib, since what ISA-L writes may
+    depend on the processor."""
+    return gzip.GzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=file, mtime=0)
 
 
 def inflate_gzip(file: BinaryIO) -> Any:
@@ -170,7 +172,7 @@ def _of_lines(
         version=1,
         summary=f"Shuffle the documents and write them as JSON Lines ({ending}), with provenance.",
         files={TEXT: ending},
-        libraries=("pyarrow", "orjson", library),
+        libraries=("pyarrow", "orjson", *([library] if library else [])),
         write=write,
         read=read,
     )
@@ -190,7 +192,7 @@ TEXT_WRITERS: dict[str, Writer] = {
     for writer in (
         PARQUET,
         _of_lines("text-jsonl", ".jsonl.zst", "zstandard", write_zstd, read_zstd),
-        _of_lines("text-jsonl-gzip", ".jsonl.gz", "isal", write_gzip, read_gzip),
+        _of_lines("text-jsonl-gzip", ".jsonl.gz", "", write_gzip, read_gzip),
     )
 }
 

@@ -69,8 +69,18 @@ def test_a_field_that_came_later_counts_where_it_is_set(recipe: Recipe) -> None:
 
 def test_every_section_is_in_exactly_one_phase_or_decides_nothing(recipe: Recipe) -> None:
     sections = [name for phase in PHASES for name in recipe.LANE.sections(phase)]
-    # lane and stages count through the stages that they name
-    assert sorted([*sections, *UNDECIDING, "lane", "stages"]) == sorted(type(recipe).model_fields)
+    # Lane, stages and writer count through what they name; layout and annotate where the layout is as-input.
+    others = ["lane", "stages", "writer", "layout", "annotate"]
+    assert sorted([*sections, *UNDECIDING, *others]) == sorted(type(recipe).model_fields)
+
+
+def test_the_shape_of_the_output_decides_from_phase_1_on(recipe: Recipe) -> None:
+    """There, stages note what they change, or label what they would drop."""
+    plain = {**recipe.plain(), "tokenizer": None}
+    shards, texts = parse_recipe(plain | {"writer": "text"}), parse_recipe(plain | {"layout": "as-input"})
+    assert changed(shards, texts) == ["clean", "dedup", "shards"]
+    labels = parse_recipe(plain | {"layout": "as-input", "annotate": ["keep"]})
+    assert changed(texts, labels) == ["clean", "dedup", "shards"]
 
 
 def with_lane(recipe: Recipe, lane: Lane) -> Recipe:

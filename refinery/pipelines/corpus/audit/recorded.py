@@ -1,6 +1,7 @@
 """The run that is audited, from its published files, and the inputs where the auditor has them."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -96,7 +97,10 @@ class AuditedRun:
                 data = override(data, setting)
             recipe = recorded_recipe(self.asked.prefix, data)
         files = {path for _, path in recipe.files()}
+        told = recipe.told()
         for path, there, here in leaves(recorded, recipe.deciding(), ""):
+            if there is None and not is_told(told, path):
+                continue  # a key of later versions that has its default
             if not isinstance(here, str) or here not in files:
                 raise ValueError(
                     f"{path}: {there!r:.200} in the run, {here!r:.200} here; of an audit only the places of files may "
@@ -237,3 +241,13 @@ class AuditedRun:
         if not is_same:
             raise ValueError(f"{here:.300}: as long as the file that the run read, but with different bytes")
         return found
+
+
+def is_told(told: Any, path: str) -> bool:
+    """Whether plain data has a value at a path, as `leaves` says it: "a.b[0].c"."""
+    for key, place in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path):
+        if place:
+            told = told[int(place)] if isinstance(told, list) and int(place) < len(told) else None
+        else:
+            told = told.get(key) if isinstance(told, Mapping) else None
+    return told is not None
