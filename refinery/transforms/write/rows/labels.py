@@ -102,7 +102,7 @@ def judge_with_label(
     judge: Callable[..., Any], notes: frozenset[str], doc: Document, *resource: Any, **params: Any
 ) -> Any:
     """What a stage says of a document, as notes: it stays, with its text. One that another stage would have dropped is
-    not judged again. notes: of the stage; what a Drop has measured under these names is noted, too."""
+    not judged again. notes: of the stage; what a Drop has measured under these names goes along."""
     if REASON in doc.meta:
         return doc
     answer = answer_of(judge(doc, *resource, **params))
