@@ -100,3 +100,9 @@ def test_the_line_of_a_job_names_what_ended() -> None:
     error = gone("one", why).error
     assert why in short_error(error) and "signal 9" in why
     assert why in short_error(f"Traceback (most recent call last):\n  File x\nRuntimeError: {error}\n")
+
+
+def test_a_worker_that_ended_while_its_output_was_read() -> None:
+    """Beam has no other word for it, and the type alone says nothing."""
+    text = "Traceback (most recent call last):\n  File data_plane.py\nRuntimeError: Channel closed prematurely.\n"
+    assert short_error(text) == "a worker process has ended; it was killed, or ran out of memory"

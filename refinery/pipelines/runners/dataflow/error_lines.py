@@ -11,6 +11,12 @@ _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*: |[A-Za-z_][\w.]*(?:Error|Exception)\b
 _STEP = re.compile(r"\[while running '[^']{1,200}'\]")
 
 
+# What Beam says of a worker that ended while its output was read, and what that means.
+GONE = {
+    "RuntimeError: Channel closed prematurely.": "a worker process has ended; it was killed, or ran out of memory",
+}
+
+
 def short_error(text: str) -> str:
     """A job's error message as one line that holds no document's content.
 
@@ -24,6 +30,8 @@ def short_error(text: str) -> str:
         return cut(text.strip().partition("\n")[0])
     step = "".join(_STEP.findall(text)[-1:])
     for line in reversed(text.splitlines()):
+        if line.strip() in GONE:
+            return GONE[line.strip()]
         if _EXCEPTION.match(line):
             said = line if _OWN.match(line) else line.partition(":")[0].split(" ")[0]
             said = _STEP.sub("", said).strip()
