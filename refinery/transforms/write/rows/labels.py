@@ -102,15 +102,15 @@ def judge_with_label(
     judge: Callable[..., Any], notes: frozenset[str], doc: Document, *resource: Any, **params: Any
 ) -> Any:
     """What a stage says of a document, as notes: it stays, with its text. One that another stage would have dropped is
-    not judged again. notes: of the stage; what a Drop has measured under these names goes along."""
+    not judged again. notes: of the stage; what a Drop has measured under these names goes along, unless a
+    limit of one of them decided."""
     if REASON in doc.meta:
         return doc
     answer = answer_of(judge(doc, *resource, **params))
     if isinstance(answer.result, Drop):
         reason = answer.result.reason
-        measured = {
-            name: value for name, value in answer.result.measured.items() if name in notes and value is not None
-        }
+        told = answer.result.measured if notes.isdisjoint(answer.result.limits) else {}
+        measured = {name: value for name, value in told.items() if name in notes and value is not None}
         kept = replace(doc, meta={**doc.meta, **measured, REASON: reason})
         return Answer(kept, (*answer.found, f"{WOULD_DROP}/{reason}"), "", answer.series, answer.value)
     if isinstance(answer.result, Document) and answer.result.text != doc.text:
