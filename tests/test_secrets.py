@@ -25,6 +25,7 @@ HARMLESS = {
     ("benchmarks/made_secrets.py", "Hex High Entropy String"): 1,
     ("docs/coming-from/datatrove.md", "Secret Keyword"): 1,
     ("docs/coming-from/mosaic-streaming.md", "Secret Keyword"): 1,
+    ("docs/format/compatibility.md", "Secret Keyword"): 1,
     ("refinery/corpus.py", "Hex High Entropy String"): 1,
     ("refinery/loader/stream/simulate.py", "Secret Keyword"): 4,
     ("refinery/pipelines/corpus/export/export_format.py", "Secret Keyword"): 1,
@@ -33,6 +34,7 @@ HARMLESS = {
     ("refinery/pipelines/reports/pages/chart_library.py", "Hex High Entropy String"): 1,
     ("refinery/pipelines/reports/plan/outputs.py", "Secret Keyword"): 1,
     ("refinery/pipelines/reports/plan/page.js", "Secret Keyword"): 1,
+    ("refinery/pipelines/run/differences.py", "Secret Keyword"): 1,
     ("refinery/transforms/core/address/host.py", "Basic Auth Credentials"): 1,
     ("refinery/transforms/core/exchange/on_disk.py", "Secret Keyword"): 1,
     ("refinery/transforms/core/hub_file.py", "Secret Keyword"): 1,
@@ -68,6 +70,7 @@ HARMLESS = {
     ("tests/pipelines/runners/dataflow/test_dataflow_options.py", "Basic Auth Credentials"): 1,
     ("tests/pipelines/runners/dataflow/test_hostile_cloud.py", "Secret Keyword"): 2,
     ("tests/pipelines/whole_runs/test_every_judge.py", "Secret Keyword"): 1,
+    ("tests/pipelines/whole_runs/test_kept_fields_run.py", "Secret Keyword"): 1,
     ("tests/pipelines/whole_runs/test_remote_sources.py", "Secret Keyword"): 1,
     ("tests/transforms/code/test_chunk_stage.py", "Secret Keyword"): 1,
     ("tests/transforms/core/address/test_normalise.py", "Hex High Entropy String"): 1,
@@ -86,6 +89,7 @@ HARMLESS = {
     ("tests/transforms/statistics/test_dropped.py", "Basic Auth Credentials"): 1,
     ("tests/transforms/tokenize/test_published.py", "Hex High Entropy String"): 1,
     ("tests/transforms/write/packing/test_column_files.py", "Hex High Entropy String"): 1,
+    ("tests/transforms/write/rows/test_output_paths.py", "Basic Auth Credentials"): 1,
 }
 
 

@@ -11,7 +11,6 @@ import pytest
 
 import refinery.corpus
 from refinery.transforms.write.text_writers import TEXT_WRITERS
-from tests.pipelines.inputs import run
 from tests.pipelines.text_corpora import text_corpus
 
 WHY = "the extra [readers] is not installed"
@@ -67,14 +66,13 @@ def test_libraries_open_the_shards(library: str, writer: str, tmp_path_factory: 
 def test_datasets_loads_the_folder(
     writer: str, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The card alone says which files are which split; lines whose `meta` has other keys have one type."""
+    """The README.md of the corpus says which files are which split; lines whose `meta` has other keys have one type."""
     for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setitem(os.environ, "HF_HOME", str(tmp_path / "home"))
     datasets: Any = pytest.importorskip("datasets", reason=WHY)
     corpus = tmp_path / "corpus"
     shutil.copytree(text_corpus(tmp_path_factory, writer), corpus)
-    run("card", corpus, "--output", corpus, "--format", "markdown")
     loaded = datasets.load_dataset(str(corpus), cache_dir=str(tmp_path / "cache"))
     assert set(loaded) == {"train", "validation"}
     for split, rows in loaded.items():

@@ -5,7 +5,10 @@ from typing import Any
 
 from refinery.pipelines.run.steps.step import Part
 from refinery.transforms.core.wording import nearest
+from refinery.transforms.dedup.near_duplicates import found_share
+from refinery.transforms.dedup.signatures import SignatureParams
 
+FOUND = 0.9995  # share of the pairs at the threshold of near copies that have a band in common
 RULE_SETS = ("basic", "gopher", "repetition", "c4", "fineweb")  # of `heuristics`
 PUBLISHED = {"gopher": ("gopher", "repetition")}  # what a paper's name stands for, where that is more than one set
 # The fields that rows get where nothing is dropped.
@@ -37,8 +40,9 @@ def dedup_parts(
     if whole:
         parts.append(Part("equal texts, up to white space", {"exact_dup": True}))
     if near is not None:
-        bands = {"threshold": near, "bands": None, "rows": None, "verify": "exact"}
-        parts.append(Part("nearly equal texts, by the similarity of the texts themselves", {"near_dup": bands}))
+        bands, rows = near_layout(near)
+        found = {"threshold": near, "bands": bands, "rows": rows, "verify": "exact"}
+        parts.append(Part("nearly equal texts, by the similarity of the texts themselves", {"near_dup": found}))
     if against:
         corpora = [{"prefix": prefix} for prefix in against]
         parts.append(Part("copies of these corpora go, too", {"reference_corpora": corpora}))
@@ -49,6 +53,15 @@ def dedup_parts(
     if url:
         parts.append(Part("one document of each address, the newest", {"url_dup": True}))
     return parts
+
+
+def near_layout(threshold: float) -> tuple[int, int]:
+    """Bands and rows that find all but one in 2,000 pairs of just this similarity, and practically all more similar
+    ones. More candidates than a recipe's defaults have: they are compared exactly."""
+    permutations, rows = SignatureParams().permutations, 1
+    while rows < permutations and found_share(threshold, permutations, rows + 1) >= FOUND:
+        rows += 1
+    return permutations // rows, rows
 
 
 def filter_parts(rules: Sequence[str] = (), languages: Sequence[str] = ()) -> list[Part]:

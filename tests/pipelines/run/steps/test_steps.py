@@ -14,6 +14,7 @@ import pytest
 import refinery
 from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.run.errors import RefineError
+from refinery.pipelines.run.steps.steps import near_layout
 from tests.sampling import one_commit_in_four
 
 QUICKLY: Mapping[str, Any] = {"workers": 0, "quiet": True}
@@ -295,3 +296,11 @@ def test_what_is_refused_before_anything_runs(
     with pytest.raises(ValueError, match=problem):
         refinery.dedup(paths, output, exact=True, **QUICKLY)
     assert not Path("out").exists() and not Path("out.refinery").exists() and not Path("out.yaml").exists()
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0])
+def test_near_copies_at_the_threshold_are_found(threshold: float) -> None:
+    bands, size = near_layout(threshold)
+    assert bands * size <= 112 and 1 - (1 - threshold**size) ** bands >= 0.9995
+    if size < 112:  # larger bands would find fewer
+        assert 1 - (1 - threshold ** (size + 1)) ** (112 // (size + 1)) < 0.9995
