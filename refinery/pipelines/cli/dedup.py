@@ -10,7 +10,7 @@ from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from refinery.pipelines.run.steps.step import Part
+    from refinery.pipelines.run.steps.step import Step
 
 EXAMPLES = """examples:
   refinery dedup 'in/**/*.jsonl.zst' --output out                 near copies: a similarity of 0.8 or more
@@ -48,14 +48,14 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Remove copies."""
 
-    def parts() -> "list[Part]":
-        from refinery.pipelines.run.steps.steps import dedup_parts
+    def make() -> "Step":
+        from refinery.pipelines.run.steps.steps import dedup_step
 
-        return dedup_parts(
+        return dedup_step(
             args.exact, args.near, args.lines, args.substrings, args.url, tuple(args.against), args.prefer
         )
 
-    return run_step("dedup", args, flags, parts, ("duplicate", "duplicate_of", "copies", "reason"))
+    return run_step(args, flags, make)
 
 
 COMMAND = Command(

@@ -9,7 +9,7 @@ from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from refinery.pipelines.run.steps.step import Part
+    from refinery.pipelines.run.steps.step import Step
 
 EXAMPLES = """examples:
   refinery detect-language 'in/**/*.jsonl.gz' --output out            a field `language` behind the others
@@ -25,12 +25,12 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Detect languages."""
 
-    def parts() -> "list[Part]":
-        from refinery.pipelines.run.steps.steps import language_parts
+    def make() -> "Step":
+        from refinery.pipelines.run.steps.steps import language_step
 
-        return language_parts(args.keep)
+        return language_step(args.keep)
 
-    return run_step("detect-language", args, flags, parts, ("language", "language_score"), not args.keep)
+    return run_step(args, flags, make)
 
 
 COMMAND = Command(

@@ -9,7 +9,7 @@ from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from refinery.pipelines.run.steps.step import Part
+    from refinery.pipelines.run.steps.step import Step
 
 EXAMPLES = """examples:
   refinery extract 'crawl/*.warc.gz' --output out                            shards of Parquet, a row for each page
@@ -35,15 +35,12 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     if not args.html_field:
         args.layout = "shards"
 
-    def parts() -> "list[Part]":
-        from refinery.pipelines.run.steps.steps import extract_parts
+    def make() -> "Step":
+        from refinery.pipelines.run.steps.steps import extract_step
 
-        return extract_parts(args.markdown, args.into if args.layout == "as-input" else "")
+        return extract_step(args.html_field, args.markdown, args.into if args.layout == "as-input" else "")
 
-    args.text_field = args.html_field or args.text_field
-    more = {"content": "html"} if args.html_field else {}
-    labels = ("reason",) if args.layout == "as-input" else ()
-    return run_step("extract", args, flags, parts, labels, annotate=True, fields=more)
+    return run_step(args, flags, make)
 
 
 COMMAND = Command(

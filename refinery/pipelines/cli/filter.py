@@ -9,7 +9,7 @@ from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from refinery.pipelines.run.steps.step import Part
+    from refinery.pipelines.run.steps.step import Step
 
 EXAMPLES = """examples:
   refinery filter 'in/**/*.jsonl.gz' --rules gopher,c4,fineweb --output out
@@ -29,14 +29,12 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Judge documents."""
 
-    def parts() -> "list[Part]":
-        from refinery.pipelines.run.steps.steps import filter_parts
+    def make() -> "Step":
+        from refinery.pipelines.run.steps.steps import filter_step
 
-        return filter_parts(args.rules, args.language)
+        return filter_step(args.rules, args.language)
 
-    return run_step(
-        "filter", args, flags, parts, ("keep", "reason", *(("language", "language_score") if args.language else ()))
-    )
+    return run_step(args, flags, make)
 
 
 COMMAND = Command(

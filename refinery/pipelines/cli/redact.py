@@ -9,7 +9,7 @@ from refinery.pipelines.shell.command import Command, Section
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from refinery.pipelines.run.steps.step import Part
+    from refinery.pipelines.run.steps.step import Step
 
 EXAMPLES = """examples:
   refinery redact 'in/**/*.jsonl.gz' --output out
@@ -28,15 +28,12 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     """Replace personal data."""
 
-    def parts() -> "list[Part]":
-        from refinery.pipelines.run.steps.steps import redact_parts
+    def make() -> "Step":
+        from refinery.pipelines.run.steps.steps import redact_step
 
-        return redact_parts(args.only, not args.no_secrets)
+        return redact_step(args.only, not args.no_secrets)
 
-    args.discard_work = True  # its parts hold the texts as they were
-    return run_step(
-        "redact", args, flags, parts, ("pii", "pii_types", *(() if args.no_secrets else ("secrets", "secret_rules")))
-    )
+    return run_step(args, flags, make)
 
 
 COMMAND = Command(

@@ -3,19 +3,15 @@
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from refinery.pipelines.shell.arguments import add_runner_arguments, result, say
+from refinery.pipelines.shell.arguments import SOURCE_FIELDS, add_runner_arguments, result, say
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.wording import many
 
 if TYPE_CHECKING:
-    from refinery.pipelines.run.steps.step import Part
-
-NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
-FIELDS = {"text_field": "text", "url_field": "address", "id_field": "own id", "date_field": "date"}
+    from refinery.pipelines.run.steps.step import Step
 
 
 def listed(text: str) -> list[str]:
@@ -30,7 +26,7 @@ def step_arguments(parser: ArgumentParser, annotates: bool = True, also: str = "
     parser.add_argument(
         "--output", required=True, metavar="FOLDER", help="where the files go; the accounts go to FOLDER.refinery"
     )
-    for name, what in FIELDS.items():
+    for name, what in SOURCE_FIELDS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", default="", metavar="NAME", help=f"the field of the {what}")
     parser.add_argument(
         "--format", default="", metavar="NAME", help="the format of all inputs (default: by their names)"
@@ -51,17 +47,8 @@ def step_arguments(parser: ArgumentParser, annotates: bool = True, also: str = "
     add_runner_arguments(parser)
 
 
-def run_step(
-    name: str,
-    args: Namespace,
-    flags: Sequence[str],
-    parts: "Callable[[], list[Part]]",
-    labels: Sequence[str] = (),
-    annotate: bool = False,
-    fields: Mapping[str, Any] = NO_FIELDS,
-) -> ExitCode:
-    """Run a step of which the sections are made by `parts`, once the worker processes have started. labels: those that
-    rows get with --annotate, or in any case (annotate). fields: further keys of the source."""
+def run_step(args: Namespace, flags: Sequence[str], make: "Callable[[], Step]") -> ExitCode:
+    """Run what `make` makes, once the worker processes have started."""
     if args.runner == "local":
         from refinery.pipelines.runners.forked_pool import prepare_to_fork
 
@@ -78,12 +65,13 @@ def run_step(
         from refinery.pipelines.run.steps.run_step import StepRun
         from refinery.pipelines.run.steps.step import Inputs
 
-        labelled = annotate or getattr(args, "annotate", False)
-        given = {key: value for key in (*FIELDS, "format") if (value := getattr(args, key))}
-        inputs = Inputs(tuple(args.inputs), {**given, **fields}, args.layout, tuple(labels) if labelled else ())
-        step = StepRun(name, inputs, parts(), args.output, tuple(args.set), shlex.join(["refinery", *sys.argv[1:]]))
-        runner.flags = runner_flags(step.recipe(), args.runner, flags, step.accounts, args.work)
-        totals = step.run(runner, args.work, args.discard_work).totals
+        step = make()
+        labels = step.labels if step.always or getattr(args, "annotate", False) else ()
+        given = {key: value for key in (*SOURCE_FIELDS, "format") if (value := getattr(args, key))}
+        inputs = Inputs(tuple(args.inputs), {**given, **step.fields}, args.layout, labels)
+        run = StepRun(step, inputs, args.output, tuple(args.set), shlex.join(["refinery", *sys.argv[1:]]))
+        runner.flags = runner_flags(run.recipe(), args.runner, flags, run.accounts, args.work)
+        totals = run.run(runner, args.work, args.discard_work).totals
     result(f"{many(totals['documents'], 'document')} stay in {args.output}")
-    result(f"what went and why: {step.accounts}/report.html   check it: refinery verify {step.accounts}")
+    result(f"what went and why: {run.accounts}/report.html   check it: refinery verify {run.accounts}")
     return ExitCode.DONE

@@ -21,6 +21,7 @@ from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.published.deduplicated import BEFORE, kept_by_source
 from refinery.pipelines.published.deduplicated import KEY as DEDUPLICATED
 from refinery.pipelines.published.dropped import DROPPED, build_dropped, dump_dropped
+from refinery.pipelines.published.outputs import OUTPUTS
 from refinery.pipelines.published.statistics.build import build_statistics
 from refinery.pipelines.published.statistics.published import STATISTICS, dump_statistics
 from refinery.pipelines.recipe import graphs
@@ -31,7 +32,7 @@ from refinery.pipelines.run.funnel import CountsDisagree, check_removals, check_
 from refinery.pipelines.run.inputs_read.published import INPUTS, KEY, dump_inputs
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import PUBLISHED_FOLDERS, RECORDS, Phase
-from refinery.pipelines.run.writing.output_files import OUTPUTS, dump_outputs
+from refinery.pipelines.run.writing.output_files import dump_outputs
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.core.spill.sorted_tables import sort_rows
 from refinery.transforms.tokenize.encode import TokenizerInfo

@@ -13,6 +13,9 @@ from refinery.pipelines.shell.help_text import CommandParser
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.core.wording import meant
 
+# Keys of a source that one-step runs take as they are, and what each is the field of.
+SOURCE_FIELDS = {"text_field": "text", "url_field": "address", "id_field": "own id", "date_field": "date"}
+
 
 def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of every command that reads the sources of a recipe."""

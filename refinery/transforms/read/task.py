@@ -13,6 +13,8 @@ from refinery.transforms.read.values.dialects import Dialect
 
 # Groups of findings: records, or columns of tables, that have the name of a label.
 CLASH, COLUMN_CLASH = "field-and-label", "column-and-label"
+# Fields that a task has no word of where it has none: most tasks have not, nor had those of earlier versions.
+OMITTED = ("options", "fields", "labels", "may_lack_text")
 Content = Literal["auto", "html", "text"]
 
 
@@ -100,12 +102,7 @@ class ReadTask:
 
     def to_json(self) -> bytes:
         plain = asdict(self)
-        for name in (
-            "options",
-            "fields",
-            "labels",
-            "may_lack_text",
-        ):  # which most tasks have not, nor had earlier versions
+        for name in OMITTED:
             if not plain[name]:
                 del plain[name]
         return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)

@@ -2,6 +2,7 @@
 texts of the documents that the accounts say."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
@@ -11,9 +12,9 @@ from refinery.loader.format.manifest import FileEntry, ShardEntry
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.checks.file_checks import check_file
+from refinery.pipelines.published.outputs import OUTPUTS, load_outputs, outputs_of
 from refinery.pipelines.recipe.load_recipe import recorded_recipe
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.run.writing.output_files import OUTPUTS, load_outputs, outputs_of
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import TEXT_ID, Document
 from refinery.transforms.extract.extract import EXTRACT, ExtractParams, extract_document
@@ -31,30 +32,43 @@ def listed_outputs(corpus: Corpus) -> list[dict[str, Any]]:
     return load_outputs(corpus.read(OUTPUTS), corpus.store.url(OUTPUTS))
 
 
-def check_output(corpus: Corpus, file: Mapping[str, Any]) -> Iterator[str]:
-    """Failures of one file. Text i that a reader finds in it has to be that of row i of its provenance. Memory: that of
-    its reader, and a batch of provenance."""
-    entry = FileEntry(file["path"], file["size"], file["crc32c"], file["sha256"])
-    store = open_store(outputs_of(corpus.root))
-    failures = list(check_file(store, entry))
-    yield from failures
-    if failures:
-        return
-    shard = next((s for s in corpus.entries(domain=file["domain"]) if s.index == file["number"]), None)
-    expected = _ids(corpus, shard) if shard is not None else iter(())
-    recipe = recorded_recipe(corpus.root, corpus.manifest.recipe)
-    documents = 0
-    for found, wanted in zip_longest(texts_of(recipe, store.url(file["path"]), file), expected):
-        if found is None or wanted is None:
-            yield f"{file['path']}: {'fewer' if found is None else 'more'} texts than its provenance has documents"
+class OutputChecks:
+    """The checks of the files of one run, which look up its recipe and its shards once."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+
+    @cached_property
+    def _recipe(self) -> Recipe:
+        return recorded_recipe(self.corpus.root, self.corpus.manifest.recipe)
+
+    @cached_property
+    def _shards(self) -> dict[tuple[str, int], ShardEntry]:
+        return {(shard.domain, shard.index): shard for shard in self.corpus.entries()}
+
+    def check(self, file: Mapping[str, Any]) -> Iterator[str]:
+        """Failures of one file. Text i that a reader finds in it has to be that of row i of its provenance. Memory:
+        that of its reader, and a batch of provenance."""
+        entry = FileEntry(file["path"], file["size"], file["crc32c"], file["sha256"])
+        store = open_store(outputs_of(self.corpus.root))
+        failures = list(check_file(store, entry))
+        yield from failures
+        if failures:
             return
-        if found.id not in wanted:
-            place = found.origin.rpartition("@")[2]
-            yield f"{file['path']}: the text at {place} is not that of row {documents} of its provenance"
-            return
-        documents += 1
-    if documents != file["documents"]:
-        yield f"{file['path']}: {documents} texts found, {file['documents']} expected from {OUTPUTS}"
+        shard = self._shards.get((file["domain"], file["number"]))
+        expected = _ids(self.corpus, shard) if shard is not None else iter(())
+        documents = 0
+        for found, wanted in zip_longest(texts_of(self._recipe, store.url(file["path"]), file), expected):
+            if found is None or wanted is None:
+                yield f"{file['path']}: {'fewer' if found is None else 'more'} texts than its provenance has documents"
+                return
+            if found.id not in wanted:
+                place = found.origin.rpartition("@")[2]
+                yield f"{file['path']}: the text at {place} is not that of row {documents} of its provenance"
+                return
+            documents += 1
+        if documents != file["documents"]:
+            yield f"{file['path']}: {documents} texts found, {file['documents']} expected from {OUTPUTS}"
 
 
 def _ids(corpus: Corpus, shard: ShardEntry) -> Iterator[tuple[bytes, ...]]:

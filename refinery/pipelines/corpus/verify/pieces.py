@@ -17,7 +17,7 @@ from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.file_checks import SCRATCH, check_file, collect
-from refinery.pipelines.corpus.checks.outputs import check_output, listed_outputs
+from refinery.pipelines.corpus.checks.outputs import OutputChecks, listed_outputs
 from refinery.pipelines.corpus.checks.texts import check_text, notes_text_ids
 from refinery.pipelines.corpus.verify.before import Before, ChangedShard
 from refinery.pipelines.corpus.verify.keyed_rows import RunWriter, table_rows
@@ -135,7 +135,7 @@ class Checker:
     def __init__(self, question: Question) -> None:
         self.question = question
         corpus = Corpus(question.prefix)
-        self.corpus, self.store, self.manifest = corpus, corpus.store, corpus.manifest
+        self.store, self.manifest, self.outputs = corpus.store, corpus.manifest, OutputChecks(corpus)
         plan, recipe = read_plan(self.manifest.recipe), self.manifest.recipe
         self.plan = plan and replace(plan, one_address=bool(recipe.get(URL_DUPLICATES.key)))
         self.has_text_ids = notes_text_ids(self.manifest)
@@ -157,7 +157,7 @@ class Checker:
         elif piece.kind == SHARD:
             self._check_shard(piece, finding, writer)
         elif piece.kind == OUTPUT:
-            finding.failures += collect(piece.path, check_output(self.corpus, piece.part))
+            finding.failures += collect(piece.path, self.outputs.check(piece.part))
         elif piece.kind == PHASE:
             finding.failures += collect("work/", check_phase(self.store, piece.path))
         elif piece.kind == PART:

@@ -4,28 +4,18 @@ They take what the commands take, do the same, raise what the commands print, an
 corpus: what was kept and where it came from, what went and why.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from typing import Any, TypedDict, Unpack
 
 import refinery.corpus
 from refinery.pipelines.run.api import runner_flags, silent
 from refinery.pipelines.run.steps.run_step import StepRun
-from refinery.pipelines.run.steps.step import SHARDS, Inputs, Part
-from refinery.pipelines.run.steps.steps import (
-    DEDUP_LABELS,
-    EXTRACT_LABELS,
-    FILTER_LABELS,
-    LANGUAGE_LABELS,
-    REDACT_LABELS,
-    dedup_parts,
-    extract_parts,
-    filter_parts,
-    language_parts,
-    redact_parts,
-)
+from refinery.pipelines.run.steps.step import SHARDS, Inputs, Step
+from refinery.pipelines.run.steps.steps import dedup_step, extract_step, filter_step, language_step, redact_step
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.runners.scratch import scratch_of
+from refinery.pipelines.shell.arguments import SOURCE_FIELDS
 from refinery.transforms.write.rows.writer import LAYOUT as AS_INPUT
 
 Path = str | PathLike[str]
@@ -55,9 +45,6 @@ class Common(TypedDict, total=False):
     say: Callable[[str], None]
 
 
-FIELDS = ("text_field", "url_field", "id_field", "date_field", "format")
-
-
 def dedup(
     paths: Paths,
     output: Path,
@@ -77,8 +64,8 @@ def dedup(
     Raises ValueError for what is wrong with the inputs, before anything runs, RefineError, and whatever a job raises.
     Called again, it goes on where it stopped.
     """
-    parts = dedup_parts(exact, near, lines, substrings, url, against, prefer)
-    return _run("dedup", paths, output, parts, DEDUP_LABELS if annotate else (), common)
+    step = dedup_step(exact, near, lines, substrings, url, against, prefer)
+    return _run(step, paths, output, annotate, common)
 
 
 def filter(
@@ -91,9 +78,7 @@ def filter(
     **common: Unpack[Common],
 ) -> refinery.corpus.PublishedCorpus:
     """Keep what passes published rules; as `refinery filter`. Raises what `dedup` raises."""
-    parts = filter_parts(rules, language)
-    labels = (*FILTER_LABELS, *(LANGUAGE_LABELS if language else ()))
-    return _run("filter", paths, output, parts, labels if annotate else (), common)
+    return _run(filter_step(rules, language), paths, output, annotate, common)
 
 
 def redact(
@@ -106,16 +91,14 @@ def redact(
     **common: Unpack[Common],
 ) -> refinery.corpus.PublishedCorpus:
     """Replace personal data and credentials; as `refinery redact`. Raises what `dedup` raises."""
-    common["discard_work"] = True  # its parts hold the texts as they were
-    labels = REDACT_LABELS[: None if secrets else 2]
-    return _run("redact", paths, output, redact_parts(only, secrets), labels if annotate else (), common)
+    return _run(redact_step(only, secrets), paths, output, annotate, common)
 
 
 def detect_language(
     paths: Paths, output: Path, *, keep: Sequence[str] = (), **common: Unpack[Common]
 ) -> refinery.corpus.PublishedCorpus:
     """Label each text with its language, or keep some; as `refinery detect-language`. Raises what `dedup` raises."""
-    return _run("detect-language", paths, output, language_parts(keep), () if keep else LANGUAGE_LABELS, common)
+    return _run(language_step(keep), paths, output, False, common)
 
 
 def extract(
@@ -129,33 +112,23 @@ def extract(
 ) -> refinery.corpus.PublishedCorpus:
     """Take the main text out of HTML; as `refinery extract`. Raises what `dedup` raises."""
     common.setdefault("layout", AS_INPUT if html_field else SHARDS)
-    is_rows = common["layout"] == AS_INPUT
-    fields = {"text_field": html_field, "content": "html"} if html_field else {}
-    parts = extract_parts(markdown, into if is_rows else "")
-    return _run("extract", paths, output, parts, EXTRACT_LABELS if is_rows else (), common, fields)
+    step = extract_step(html_field, markdown, into if common["layout"] == AS_INPUT else "")
+    return _run(step, paths, output, False, common)
 
 
-def _run(
-    name: str,
-    paths: Paths,
-    output: Path,
-    parts: Sequence[Part],
-    labels: Sequence[str],
-    common: Common,
-    fields: Mapping[str, Any] = {},
-) -> refinery.corpus.PublishedCorpus:
+def _run(step: Step, paths: Paths, output: Path, annotate: bool, common: Common) -> refinery.corpus.PublishedCorpus:
     listed = (paths,) if isinstance(paths, (str, PathLike)) else paths
-    given = {key: common[key] for key in FIELDS if common.get(key)}  # type: ignore[literal-required]  # of FIELDS
-    inputs = Inputs(
-        tuple(fspath(path) for path in listed), {**given, **fields}, common.get("layout", AS_INPUT), tuple(labels)
-    )
-    step = StepRun(name, inputs, parts, fspath(output), tuple(common.get("settings", ())))
+    given = {key: value for key, value in common.items() if key in (*SOURCE_FIELDS, "format") and value}
+    labels = step.labels if annotate or step.always else ()
+    layout = common.get("layout", AS_INPUT)
+    inputs = Inputs(tuple(fspath(path) for path in listed), {**given, **step.fields}, layout, labels)
+    run = StepRun(step, inputs, fspath(output), tuple(common.get("settings", ())))
     runner, work, say = common.get("runner", "local"), common.get("work", ""), common.get("say", silent)
-    flags = runner_flags(step.recipe(), runner, common.get("flags", ()), step.accounts, work)
-    scratch = scratch_of(common.get("scratch", ""), work or f"{step.accounts}/work")
+    flags = runner_flags(run.recipe(), runner, common.get("flags", ()), run.accounts, work)
+    scratch = scratch_of(common.get("scratch", ""), work or f"{run.accounts}/work")
     how: dict[str, Any] = {"flags": flags, "quiet": common.get("quiet", False), "say": say, "scratch": scratch}
     if (workers := common.get("workers")) is not None:
         how["workers"] = workers
     with Runner(runner, **how).open() as opened:
-        step.run(opened, work, common.get("discard_work", False))
-    return refinery.corpus.PublishedCorpus(step.accounts)
+        run.run(opened, work, common.get("discard_work", False))
+    return refinery.corpus.PublishedCorpus(run.accounts)

@@ -6,14 +6,14 @@ from typing import Any
 
 from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.published.outputs import OUTPUTS, accounts_of, load_outputs
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.prefix import foreign_file, location
 from refinery.pipelines.run.refine import Refinement
-from refinery.pipelines.run.steps.step import Inputs, Part, recipe_of, recipe_text, step_parts
-from refinery.pipelines.run.writing.output_files import OUTPUTS, accounts_of, load_outputs
+from refinery.pipelines.run.steps.step import Inputs, Part, Step, recipe_of, recipe_text, step_parts
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.read.remote.globs import fixed_folder
 from refinery.transforms.write.rows.writer import LAYOUT
@@ -24,12 +24,11 @@ SHOWN = 5  # warnings of files
 
 @dataclass(frozen=True)
 class StepRun:
-    """A step on its inputs. name: the command's. on: what it switches on. output: where its files go. settings: "a.b=c"
-    each. command: the line that a person typed."""
+    """A step on its inputs. output: where its files go. settings: "a.b=c" each. command: the line that a person
+    typed."""
 
-    name: str
+    step: Step
     inputs: Inputs
-    on: Sequence[Part]
     output: str
     settings: Sequence[str] = ()
     command: str = ""
@@ -47,9 +46,12 @@ class StepRun:
             raise ValueError(f"--output: {self.output!r:.80} given, a folder with a name is needed, such as out")
         return place
 
+    def _parts(self) -> list[Part]:
+        return step_parts(self.step.name, self.inputs, self.step.on)
+
     def data(self) -> dict[str, Any]:
         """Its recipe as plain data. Raises RecipeError for a setting."""
-        data = recipe_of(step_parts(self.name, self.inputs, self.on))
+        data = recipe_of(self._parts())
         for setting in self.settings:
             data = override(data, setting)
         return data
@@ -63,7 +65,7 @@ class StepRun:
         among them, and RefineError where another recipe is beside the output."""
         self._check_apart()
         self._check_free()
-        run = Refinement(self.recipe(), self.accounts, runner, work, "", discard_work, runner.say)
+        run = Refinement(self.recipe(), self.accounts, runner, work, "", discard_work or self.step.discard, runner.say)
         run.prepare()
         self._write_recipe()
         manifest = run.complete()
@@ -111,5 +113,4 @@ class StepRun:
                 f"{self.place}{RECIPE} is there, and is not the recipe of this command; remove it, or choose another "
                 "--output"
             )
-        parts = step_parts(self.name, self.inputs, self.on)
-        store.create(name, recipe_text(parts, data, self.command).encode())
+        store.create(name, recipe_text(self._parts(), data, self.command).encode())

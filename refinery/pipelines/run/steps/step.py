@@ -26,6 +26,20 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Step:
+    """What one command does. name: the command's. on: what it switches on. labels: the fields that rows get where it
+    annotates; always: in any case. fields: further keys of the source. discard: whether its parts, which hold the
+    texts as they were, must go at the end."""
+
+    name: str
+    on: Sequence[Part]
+    labels: tuple[str, ...] = ()
+    always: bool = False
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    discard: bool = False
+
+
+@dataclass(frozen=True)
 class Inputs:
     """What a step reads, and in which shape it writes. paths: files or globs. fields: keys of the source, such as
     `text_field`. layout: of LAYOUTS. annotate: the labels that all rows get; then none is dropped."""

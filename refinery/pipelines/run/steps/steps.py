@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from refinery.pipelines.run.steps.step import Part
+from refinery.pipelines.run.steps.step import Part, Step
 from refinery.transforms.core.wording import nearest
 from refinery.transforms.dedup.near_duplicates import found_share
 from refinery.transforms.dedup.signatures import SignatureParams
@@ -11,16 +11,11 @@ from refinery.transforms.dedup.signatures import SignatureParams
 FOUND = 0.9995  # share of the pairs at the threshold of near copies that have a band in common
 RULE_SETS = ("basic", "gopher", "repetition", "c4", "fineweb")  # of `heuristics`
 PUBLISHED = {"gopher": ("gopher", "repetition")}  # what a paper's name stands for, where that is more than one set
-# The fields that rows get where nothing is dropped.
-DEDUP_LABELS = ("duplicate", "duplicate_of", "copies", "reason")
-FILTER_LABELS = ("keep", "reason")
-REDACT_LABELS = ("pii", "pii_types", "secrets", "secret_rules")
 LANGUAGE_LABELS = ("language", "language_score")
-EXTRACT_LABELS = ("reason",)
 PII_TYPES = ("email", "phone", "ip", "mac", "iban", "card", "imei", "ssn", "national_id", "user_path")
 
 
-def dedup_parts(
+def dedup_step(
     exact: bool = False,
     near: float | None = None,
     lines: bool = False,
@@ -28,7 +23,7 @@ def dedup_parts(
     url: bool = False,
     against: Sequence[str] = (),
     prefer: str = "first",
-) -> list[Part]:
+) -> Step:
     """Remove copies. exact: documents of equal text, up to white space. near: those whose shingles of five words have
     at least this Jaccard similarity, which is computed of the texts. lines, substrings: cut what is repeated. url: keep
     one document of an address. against: prefixes of published corpora whose documents win. Without any of these: near
@@ -52,7 +47,7 @@ def dedup_parts(
         parts.append(Part("runs of 50 words are cut from all but one", {"substring_dup": {"min_chars": 1}}))
     if url:
         parts.append(Part("one document of each address, the newest", {"url_dup": True}))
-    return parts
+    return Step("dedup", parts, ("duplicate", "duplicate_of", "copies", "reason"))
 
 
 def near_layout(threshold: float) -> tuple[int, int]:
@@ -64,7 +59,7 @@ def near_layout(threshold: float) -> tuple[int, int]:
     return permutations // rows, rows
 
 
-def filter_parts(rules: Sequence[str] = (), languages: Sequence[str] = ()) -> list[Part]:
+def filter_step(rules: Sequence[str] = (), languages: Sequence[str] = ()) -> Step:
     """Judge documents by published rules. rules: of RULE_SETS; Gopher's name stands for both of its sets. languages:
     the codes to keep. Raises ValueError for a set that there is not, and where nothing is asked for."""
     if not rules and not languages:
@@ -79,10 +74,10 @@ def filter_parts(rules: Sequence[str] = (), languages: Sequence[str] = ()) -> li
         on = {each for name in rules for each in PUBLISHED.get(name, (name,))}
         sets: dict[str, Any] = {name: name in on for name in RULE_SETS}
         parts.append(Part("published rules of quality", {"heuristics": sets}))
-    return parts
+    return Step("filter", parts, ("keep", "reason", *(LANGUAGE_LABELS if languages else ())))
 
 
-def redact_parts(only: Sequence[str] = (), secrets: bool = True) -> list[Part]:
+def redact_step(only: Sequence[str] = (), secrets: bool = True) -> Step:
     """Replace personal data, and credentials. only: these types, of PII_TYPES. Raises ValueError for another one."""
     for name in only:
         if name not in PII_TYPES:
@@ -91,18 +86,21 @@ def redact_parts(only: Sequence[str] = (), secrets: bool = True) -> list[Part]:
     parts = [Part("personal data in the text", {"pii": types})]
     if secrets:
         parts.append(Part("keys, tokens and passwords in the text", {"secrets": {"action": "redact"}}))
-    return parts
+    labels = ("pii", "pii_types", *(("secrets", "secret_rules") if secrets else ()))
+    return Step("redact", parts, labels, discard=True)
 
 
-def language_parts(keep: Sequence[str] = ()) -> list[Part]:
+def language_step(keep: Sequence[str] = ()) -> Step:
     """Say which language each text is in. keep: drop texts in others."""
-    return [Part("the language of each text", {"language": {"languages": list(keep)} if keep else True})]
+    on = [Part("the language of each text", {"language": {"languages": list(keep)} if keep else True})]
+    return Step("detect-language", on, () if keep else LANGUAGE_LABELS, always=True)
 
 
-def extract_parts(markdown: bool = False, into: str = "") -> list[Part]:
-    """Take the main text out of HTML. markdown: with headings, items and tables marked. into: the new field that gets
-    it; "" where the output is shards."""
+def extract_step(html_field: str = "", markdown: bool = False, into: str = "") -> Step:
+    """Take the main text out of HTML. html_field: of rows, "" of archives and pages. markdown: with headings, items and
+    tables marked. into: the new field of rows that gets it; "" where the output is shards."""
     parts = [Part("the main text of pages", {"extract": {"output": "markdown" if markdown else "text"}})]
     if into:
         parts.append(Part("it goes into a new field of each row", {"rows": {"texts": "all", "into": into}}))
-    return parts
+    fields = {"text_field": html_field, "content": "html"} if html_field else {}
+    return Step("extract", parts, ("reason",) if into else (), always=True, fields=fields)

@@ -1,16 +1,18 @@
 """Where each input file of a run goes, and what copying it needs to know."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
-from refinery.loader.errors import FormatError
-from refinery.loader.format.sealed import seal, unseal
+from refinery.loader.format.sealed import seal
+from refinery.pipelines.published.outputs import OUTPUTS_KIND, outputs_of
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.job.task_list import write_task_list
 from refinery.transforms.extract.extract import EXTRACT, ExtractParams
 from refinery.transforms.read.find_files import find_files
+from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.task import COLUMN_CLASH, ReadTask
 from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.rows.copy_rows import refuse_uncopyable
@@ -19,23 +21,8 @@ from refinery.transforms.write.rows.output_paths import output_paths
 from refinery.transforms.write.rows.rows import Label
 from refinery.transforms.write.rows.rows_stage import ROWS, RowsParams
 from refinery.transforms.write.rows.write_files import KIND, NO_COLUMN, NO_TEXT, OVER_LIMITS, FilesJob, OutputFile
-from refinery.transforms.write.rows.writer import ACCOUNTS, LAYOUT
+from refinery.transforms.write.rows.writer import LAYOUT
 from refinery.transforms.write.shards import provenance_columns
-
-OUTPUTS = "outputs.json"  # in the accounts: every file that was written
-
-
-def accounts_of(output: str) -> str:
-    """The prefix with the accounts of such a run. output: where its files go."""
-    return output.rstrip("/") + ACCOUNTS
-
-
-def outputs_of(accounts: str) -> str:
-    """Where the files go of a run whose accounts are there. Raises ValueError for another prefix."""
-    place = accounts.rstrip("/")
-    if not place.endswith(ACCOUNTS) or place == ACCOUNTS:
-        raise ValueError(f"{accounts}: a name that ends in {ACCOUNTS} is needed for accounts")
-    return place.removesuffix(ACCOUNTS)
 
 
 def output_files(recipe: Recipe, tasks: Sequence[ReadTask]) -> list[OutputFile]:
@@ -43,18 +30,23 @@ def output_files(recipe: Recipe, tasks: Sequence[ReadTask]) -> list[OutputFile]:
     ValueError where two would go to one place."""
     facts = recipe.source_facts()
     whole = [replace(task, part=0, parts=1) for task in tasks if task.part == 0]
-    found = (
-        (pattern, file.path)
-        for source in recipe.sources
-        for pattern in source.paths
-        for file in find_files(source.replace(paths=(pattern,)))
-    )
-    places = output_paths(found)
+    places = output_paths(chain.from_iterable(_patterns(source, whole) for source in recipe.sources))
     counts = Counter(facts[task.source].domain for task in whole)
     return [
         OutputFile(task, domain := facts[task.source].domain, task.file_index, counts[domain], places[task.path])
         for task in whole
     ]
+
+
+def _patterns(source: SourceParams, files: Iterable[ReadTask]) -> Iterator[tuple[str, str]]:
+    """(pattern, file) of a source's files. They are listed again only where several patterns could mean one."""
+    mine = [task.path for task in files if task.source == source.name]
+    if len(source.paths) == 1 and not source.path_lists:
+        yield from ((source.paths[0], path) for path in mine)
+        return
+    for pattern in source.paths:
+        yield from ((pattern, file.path) for file in find_files(source.replace(paths=(pattern,), path_lists=())))
+    yield from ((path, path) for path in mine)  # those of lists go by their own names
 
 
 def check_outputs(recipe: Recipe, tasks: Sequence[ReadTask], prefix: str) -> None:
@@ -120,13 +112,4 @@ def has_rows_beside(counters: Sequence[Mapping[str, Any]], labels: bool) -> bool
 def dump_outputs(report: Mapping[str, Any]) -> bytes:
     """The file OUTPUTS of the report of phase 3: {"path", "input", "rows", "documents", "without_text", "size",
     "crc32c", "sha256", "differs"} of every file, in the order of the inputs."""
-    return seal({"kind": "refinery-outputs", "files": report[KIND]})
-
-
-def load_outputs(data: bytes, what: str) -> list[dict[str, Any]]:
-    """What `dump_outputs` wrote. Raises FormatError."""
-    payload = unseal(data, what)
-    files = payload.get("files")
-    if payload.get("kind") != "refinery-outputs" or not isinstance(files, list):
-        raise FormatError(f"{what}: no list of output files")
-    return files
+    return seal({"kind": OUTPUTS_KIND, "files": report[KIND]})

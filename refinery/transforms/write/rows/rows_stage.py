@@ -1,14 +1,14 @@
 """The last stage of a run whose output has the shape of its input: what `encode` is in a lane of tokens."""
 
+from dataclasses import replace
 from typing import Literal
 
-import numpy as np
-
-from refinery.transforms.core.document import TEXT_ID, Document, with_text_id
+from refinery.transforms.core.document import TEXT_ID, Document
 from refinery.transforms.core.names import ROW_CHANGED
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.stage import Note, Stage
+from refinery.transforms.core.stage import Stage
 from refinery.transforms.tokenize.encode import EncodedDocument
+from refinery.transforms.write.text_stage import TEXT, TextParams, finish_text
 
 
 class RowsParams(Params):
@@ -24,9 +24,10 @@ class RowsParams(Params):
 def finish_row(doc: Document, params: RowsParams) -> EncodedDocument:
     """The document with its text in UTF-8 where an encoded one has its tokens, if that is to be written. One whose text
     is not that of its id (cut, redacted) gets the note `text_id`. Raises UnicodeEncodeError for lone surrogates."""
-    data, meta = doc.text.encode(), with_text_id(doc)
-    written = np.frombuffer(data if params.texts == "all" or TEXT_ID in meta or ROW_CHANGED in meta else b"", np.uint8)
-    return EncodedDocument(doc.id, written, doc.source, doc.url, doc.origin, len(data), meta, position=doc.position)
+    found = finish_text(doc, TextParams())
+    if params.texts == "all" or TEXT_ID in found.meta or ROW_CHANGED in found.meta:
+        return found
+    return replace(found, tokens=found.tokens[:0])
 
 
 ROWS = Stage(
@@ -36,7 +37,7 @@ ROWS = Stage(
     params=RowsParams,
     optional=False,
     judge=finish_row,
-    notes=(Note(TEXT_ID, str, "the id of the text that was written, in hexadecimal, where it is not the document's"),),
-    output=EncodedDocument,
-    coder="refinery.transforms.tokenize.encoded_coder",
+    notes=TEXT.notes,
+    output=TEXT.output,
+    coder=TEXT.coder,
 )
