@@ -5,8 +5,11 @@ from typing import Any
 
 from refinery.pipelines.run.steps.step import Part, Step
 from refinery.transforms.core.wording import nearest
+from refinery.transforms.dedup.cut_lines import LINES
+from refinery.transforms.dedup.cut_substrings import SUBSTRINGS
 from refinery.transforms.dedup.near_duplicates import found_share
 from refinery.transforms.dedup.signatures import SignatureParams
+from refinery.transforms.dedup.stages import URL_DUPLICATES
 
 FOUND = 0.9995  # share of the pairs at the threshold of near copies that have a band in common
 RULE_SETS = ("basic", "gopher", "repetition", "c4", "fineweb")  # of `heuristics`
@@ -42,11 +45,11 @@ def dedup_step(
         corpora = [{"prefix": prefix} for prefix in against]
         parts.append(Part("copies of these corpora go, too", {"reference_corpora": corpora}))
     if lines:
-        parts.append(Part("lines that are in many documents are cut from all", {"line_dup": {"min_chars": 1}}))
+        parts.append(Part("lines that are in many documents are cut from all", {LINES.key: {"min_chars": 1}}))
     if substrings:
-        parts.append(Part("runs of 50 words are cut from all but one", {"substring_dup": {"min_chars": 1}}))
+        parts.append(Part("runs of 50 words are cut from all but one", {SUBSTRINGS.key: {"min_chars": 1}}))
     if url:
-        parts.append(Part("one document of each address, the newest", {"url_dup": True}))
+        parts.append(Part("one document of each address, the newest", {URL_DUPLICATES.key: True}))
     return Step("dedup", parts, ("duplicate", "duplicate_of", "copies", "reason"))
 
 
