@@ -63,6 +63,7 @@ class ForkServer:
         self._child = 0
         self._timeout = 0.0
         self._started = threading.Event()
+        self._running = False  # a command that nobody has waited for yet
         self._process: subprocess.Popen[str] | None = None
         session = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
         name = f"\0refinery-forks-{session}-{hash_seed}"  # of no file: it is gone with the process
@@ -132,16 +133,21 @@ class ForkServer:
             "log": str(self.folder / "log"),
             "timeout": timeout,
         }
+        if self._running:  # a test was stopped while it waited: its answer is not ours
+            self.kill()
+            self._answer(20)
         self._started.clear()
         print(json.dumps(request), file=self._out, flush=True)
         self._timeout = timeout
         (self._child,) = self._answer(20)
         self._started.set()
+        self._running = True
 
     def wait(self) -> Outcome:
         """The end of the command."""
         global peak
         code, held = self._answer(self._timeout + 20)
+        self._running = False
         peak = max(peak, held)
         texts = [_read(self.folder / f"log.{kind}") for kind in ("out", "err", "notes")]
         assert code != -signal.SIGALRM, f"no end within {self._timeout} s\n{texts[0]}\n{texts[1]}"
