@@ -98,7 +98,7 @@ class PartitionWriter:
         segments = segments[np.argsort(segments["key"], kind="stable")]
         found: list[tuple[int, int, int, int, int]] = []
         self.end = 0
-        with before.open("rb") as file:
+        with retried(lambda: before.open("rb")) as file:
             for first, last in _stretches(segments):
                 part = segments[first:last]
                 pieces = [Piece(before, *row) for row in part[["offset", "size", "values", "crc32c"]].tolist()]

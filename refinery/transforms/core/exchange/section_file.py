@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import google_crc32c
 
 from refinery.loader.storage.full_disk import naming_scratch
+from refinery.loader.storage.local_files import retried
 from refinery.loader.storage.store import Store
 from refinery.transforms.core.exchange.partition_file import Group, PartitionWriter, read_groups
 from refinery.transforms.core.exchange.place import Place, sum_of
@@ -51,9 +52,7 @@ def write_sections(sent: Path, path: Path, crossings: dict[str, Crossing], of: i
                 row = [file.tell(), 0, 0, 0, 0]
                 if section is not None:
                     row[1:] = section.path.stat().st_size, *section.tally.fields().values()
-                    with section.path.open("rb") as data:
-                        _copy(data, file)
-                    section.path.unlink()
+                    _move(section.path, file)
                     total.merge(section.tally)
                 checked = CHECKED.pack(*row)
                 rows.append(ROW.pack(*row, google_crc32c.value(checked)))
@@ -64,9 +63,12 @@ def write_sections(sent: Path, path: Path, crossings: dict[str, Crossing], of: i
     return found
 
 
-def _copy(source: BinaryIO, target: BinaryIO) -> None:
-    while data := source.read(COPIED_BYTES):
-        target.write(data)
+def _move(path: Path, target: BinaryIO) -> None:
+    """Append a file to another, and remove it."""
+    with retried(lambda: path.open("rb")) as source:
+        while data := source.read(COPIED_BYTES):
+            target.write(data)
+    path.unlink()
 
 
 def _sections(place: Place, slice_of: Callable[[Any], int], of: int) -> Iterator[PartitionWriter | None]:

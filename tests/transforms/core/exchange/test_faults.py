@@ -18,6 +18,8 @@ import pytest
 from refinery.loader.storage import local_files
 from refinery.loader.storage.full_disk import DiskFull
 from refinery.transforms.core.exchange import partition_file
+from refinery.transforms.core.exchange.section_file import write_sections
+from refinery.transforms.core.exchange.sliced import Crossing
 from refinery.transforms.core.exchange.tally import ExchangeError
 from tests.loader.disk_faults import done_then, failing_first, refused
 from tests.sampling import ALL
@@ -184,9 +186,9 @@ def test_a_shared_disk_delivers_all(disk: str, tmp_path: Path, monkeypatch: pyte
                 patched.setattr(fcntl, "flock", refused(errno.ENOLCK))
             elif disk == "a rename's answer is lost":
                 patched.setattr(os, "rename", done_then(os.rename, errno.ENOENT))
-            told = send(tmp_path / str(seed), bundles, slots)
-            if disk == "files open late":
+            else:
                 patched.setattr(Path, "open", failing_first(Path.open, errno.EIO, 2))
+            told = send(tmp_path / str(seed), bundles, slots)
             if told:
                 delivered = receive(tmp_path / str(seed), told, slots)
                 assert delivered.error is None and found(delivered) == expected(bundles)
@@ -279,3 +281,15 @@ def die_at(step: int) -> None:
 
     for name in ("open", "write", "pwrite", "pread", "rename", "close", "ftruncate"):
         wrap(name)
+
+
+def test_sections_are_made_of_files_that_open_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What slices send lies on the disk that their nodes share, too."""
+    bundles = make_bundles(random.Random("sections"))
+    send(tmp_path / "sent", bundles, 3)
+    crossings = {NAME: Crossing(step=1, whole=False, slice_of=lambda key: int(key) % 2)}
+    monkeypatch.setattr(local_files.time, "sleep", lambda seconds: None)
+    opened, late = Path.open, failing_first(Path.open, errno.EIO, 2)
+    monkeypatch.setattr(Path, "open", lambda path, mode: (late if mode == "rb" else opened)(path, mode))
+    sent = write_sections(tmp_path / "sent", tmp_path / "sections", crossings, 2)
+    assert sent[NAME].tally.fields()["elements"] == sum(map(len, bundles))
