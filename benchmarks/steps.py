@@ -5,10 +5,10 @@
     python -m benchmarks.steps text --input DIR
 
 `cost`: --input is a folder of .jsonl.gz files whose rows have `id` and `text`. Both sides read these files and write
-what stays as compressed JSON Lines; `extract` has a page of its own (benchmarks/warc_path.py). Processor time is that of all processes of a side, start-up
-included; the sides take turns, medians are compared. `recall`: families of a text and two copies with so many words
-replaced, whose true Jaccard similarity (of sets of five words) is counted; what of them each program removes at .8.
-`text`: what a corpus of texts costs beside its phases 1 and 2.
+what stays as compressed JSON Lines; `extract` is in benchmarks/warc_path.py. Processor time is that of all processes of
+a side, start-up included; the sides take turns, medians are compared. `recall`: families of a text and two copies with
+so many words replaced, whose true Jaccard similarity (of sets of five words) is counted; what of them each program
+removes at .8. `text`: what a corpus of texts costs beside its phases 1 and 2.
 """
 
 import argparse
