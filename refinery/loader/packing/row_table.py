@@ -7,7 +7,7 @@ token is in one piece.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ class RowTable:
     starts: int64 [pieces], the domain's token that a piece begins with. reads: int32 [pieces], its tokens, one more
     where its document continues, because the extra token is the label of the row's last place. piece_bounds,
     row_bounds: int64 [blocks + 1], where the pieces and the rows of each block begin, and the end; each block has some.
+
+    A block of documents far longer than a row may have fewer pieces than rows and spare ones. `trimmed` is without
+    the rows that have no piece.
     """
 
     starts: I64
@@ -41,6 +44,13 @@ class RowTable:
     def rows(self) -> int:
         """Number of rows."""
         return int(self.row_bounds[-1])
+
+    def trimmed(self) -> "RowTable":
+        """With at most a row for each piece of a block; this table itself if none has more."""
+        rows = np.minimum(np.diff(self.row_bounds), np.diff(self.piece_bounds))
+        if int(rows.sum()) == self.rows:
+            return self
+        return replace(self, row_bounds=np.append(0, np.cumsum(rows)).astype(np.int64))
 
 
 def make_table(domain: Domain, documents: DocumentStarts, length: int, block: int, noise: int) -> RowTable:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NoReturn, Self
 
+from refinery.loader.errors import InternalError
 from refinery.loader.order.arrays import Batch
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.stream.assemble import PreparedBatch
@@ -115,6 +116,11 @@ class BatchIterator(ABC):
                     self._epoch, self._position = last.epoch, last.stop
                 self._count()
                 raise
+            except ValueError as error:
+                if type(error) is not ValueError:  # a FormatError, or what a codec of the caller's raised
+                    raise
+                where = f"epoch {self._epoch}, position {self._position}"
+                raise InternalError(f"the batch after {where}", error) from error
             if plan is not last:
                 passed, last = passed if last is None else (*passed, last), plan
         if passed:

@@ -92,12 +92,14 @@ class RowIds:
 
     def sample(self, number: int) -> tuple[Domain, int]:
         """The domain and sample of a number. Raises ValueError for one that no row has."""
-        most = int(self._first[-1]) * self._domains[0].periods
-        if not 0 <= number < most:
+        most = int(self._first[-1]) * max(domain.periods for domain in self._domains)
+        epoch, inside = divmod(number, max(int(self._first[-1]), 1))
+        domain = (
+            self._domains[d := int(np.searchsorted(self._first, inside, "right")) - 1] if 0 <= number < most else None
+        )
+        if domain is None or epoch >= domain.periods:
             raise ValueError(f"sample: {number} given, 0 to {most - 1} is allowed (empty rows have {EMPTY})")
-        epoch, number = divmod(number, int(self._first[-1]))
-        d = int(np.searchsorted(self._first, number, "right")) - 1
-        return self._domains[d], number - int(self._first[d]) + self._domains[d].first_of(epoch)
+        return domain, inside - int(self._first[d]) + domain.first_of(epoch)
 
 
 def origins(

@@ -291,6 +291,7 @@ class TokenStream(DeliveredBatches):
             old = dict(self.__dict__)
             try:
                 self._turn_to(self._versions.of(state, self.corpus))
+                self._turn_to_rows(state)
                 self._load(state)
             except BaseException:
                 self.__dict__.update(old, _taking=True)  # what made batches may be closed
@@ -326,6 +327,17 @@ class TokenStream(DeliveredBatches):
             self._source = self._open_source(self._remote)
             self._versions.say(past_view)
         self._stop, self._documents = self._new_documents()
+
+    def _turn_to_rows(self, state: Any) -> None:
+        """Arrange packed rows as a state counts them."""
+        packing = self._packing and self._packing.of_state(state)
+        if packing is None or packing is self._packing:
+            return
+        self._halt()
+        self._packing = packing
+        self._arrange = replace(self._arrange, pack=packing.of(self.split, self._remote))
+        schedule, loop, self._ids = self._arrange(self._shards, self._filled)
+        self._replace_schedule(schedule, loop)
 
     @property
     def not_delivered(self) -> NotDelivered | None:

@@ -198,6 +198,20 @@ def test_locate(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             ]
 
 
+def test_locate_where_only_some_domains_have_other_rows_in_each_epoch(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A subset that has all rows of one domain, and some of another."""
+    monkeypatch.setattr("refinery.loader.stream.origins._provenance", lambda store, entry, some: [{} for _ in some])
+    small = build_numbered(corpus / "small", {"a": [[500]], "b": [[2]]})
+    one = stream(small, subset=0.9, weights={"a": 1, "b": 1}, sample_ids=True, epochs=3)
+    numbers = {number for batch in one for number in batch["sample_ids"].tolist() if number >= 0}
+    assert max(numbers) > len(numbers)  # rows of another epoch
+    assert all(one.locate(number) for number in numbers)
+    with pytest.raises(ValueError, match="given, 0 to"):
+        one.locate(max(numbers) - 1)
+
+
 def test_remote_as_local(corpus: Path, tmp_path: Path) -> None:
     store = open_store(corpus)
     with range_server() as server:
