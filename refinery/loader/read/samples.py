@@ -223,6 +223,10 @@ class DocumentStarts:
         next one does. Cost: as `inside`."""
         return first + self.inside(domain.cut(np.array([first]), np.array([stop])), 0, 1)[0]
 
+    def load(self, shard: int) -> None:
+        """Load the index of a shard if it is not in memory."""
+        self._of(shard)
+
     def _of(self, shard: int) -> I64:
         offsets = self._offsets.get(shard)
         if offsets is None:

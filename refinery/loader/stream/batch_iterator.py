@@ -13,6 +13,7 @@ from refinery.loader.errors import InternalError
 from refinery.loader.order.arrays import Batch
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.stream.assemble import PreparedBatch
+from refinery.loader.stream.left_out import LeftOuts
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.schedule import Schedule, StepPlan
 from refinery.loader.stream.telemetry import Telemetry
@@ -31,6 +32,7 @@ class BatchIterator(ABC):
         self._schedule, self._worker = schedule, worker
         self._tokens = schedule.batch_size * schedule.domains[0].length
         self._padding = 0  # places of padding delivered
+        self._left_out = LeftOuts()
         self._counters = ReadCounters()
         self._telemetry = Telemetry()
         self._usage = Usage(schedule.domains)
@@ -109,7 +111,7 @@ class BatchIterator(ABC):
         batch, passed, last = None, self._passed, self._plan
         while batch is None:
             try:
-                (batch, plan, step, skip, read, assemble, padding), wait, lead = self._batches.take()
+                (batch, plan, step, skip, read, assemble, padding, left), wait, lead = self._batches.take()
             except StopIteration:
                 self._over, self._taking, self._passed, self._plan = True, False, passed, last
                 if last is not None:  # other workers of this rank delivered the rest
@@ -126,6 +128,8 @@ class BatchIterator(ABC):
         if passed:
             self._telemetry.total(self._counters.snapshot())
         self._padding += padding
+        if left:
+            self._left_out.add(left)
         self._note_delivery()
         self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
         position = min(plan.start + (step + 1) * plan.step, plan.stop)
@@ -168,11 +172,14 @@ class BatchIterator(ABC):
         self._usage.restore(reached, digests, (epoch, position))
         self._plan, self._passed, self._made = None, (), None
         self._epoch, self._position, self._skip = epoch, position, self._worker
+        self._left_out = LeftOuts()
         self._over = self._taking = False
 
     @property
     def telemetry(self) -> Telemetry:
         """Times of every step, and counters of reading (refinery.loader.storage.fetch.ReadCounters)."""
         self._after_fork()
-        self._telemetry.total(self._counters.snapshot() | {"padding": self._padding})
+        self._telemetry.total(
+            self._counters.snapshot() | {"padding": self._padding, "damaged_tokens": self._left_out.tokens}
+        )
         return self._telemetry

@@ -119,7 +119,7 @@ def origins(
         if past:
             known = list(_moved(store, entry, (past.document(number, row) for row in some)))
         else:
-            known = _provenance(store, entry, some)
+            known = provenance(store, entry, some)
         for document, more in zip(some, known, strict=True):
             start = int(offsets[document])
             end = int(offsets[document + 1]) if document + 1 < len(offsets) else entry.tokens
@@ -134,10 +134,10 @@ def _moved(store: Store, entry: ShardEntry, rows: Iterable[int]) -> Iterator[dic
     """`_provenance` of documents by their rows now; nothing is known of one that is there no more: its row is below
     0."""
     for row in rows:
-        yield from _provenance(store, entry, range(row, row + 1)) if row >= 0 else [{}]
+        yield from provenance(store, entry, range(row, row + 1)) if row >= 0 else [{}]
 
 
-def _provenance(store: Store, entry: ShardEntry, documents: range) -> list[dict[str, str]]:
+def provenance(store: Store, entry: ShardEntry, documents: range) -> list[dict[str, str]]:
     """What Origin says of these documents, for each."""
     if entry.provenance_file is None or not documents:
         return [{} for _ in documents]

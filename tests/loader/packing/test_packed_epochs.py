@@ -184,7 +184,7 @@ def test_subset(corpus: Path, subset: float) -> None:
 
 
 def test_locate(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refinery.loader.stream.origins._provenance", lambda store, entry, some: [{} for _ in some])
+    monkeypatch.setattr("refinery.loader.stream.origins.provenance", lambda store, entry, some: [{} for _ in some])
     one = stream(corpus, sample_ids=True, domain_ids=True, epochs=2)
     numbers = [number for batch in one for number in batch["sample_ids"].tolist() if number >= 0]
     assert sorted(numbers) == list(range(2 * len(expected_rows(LAYOUT, LAYOUT, 16, BLOCK, 0))))
@@ -202,7 +202,7 @@ def test_locate_where_only_some_domains_have_other_rows_in_each_epoch(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A subset that has all rows of one domain, and some of another."""
-    monkeypatch.setattr("refinery.loader.stream.origins._provenance", lambda store, entry, some: [{} for _ in some])
+    monkeypatch.setattr("refinery.loader.stream.origins.provenance", lambda store, entry, some: [{} for _ in some])
     small = build_numbered(corpus / "small", {"a": [[500]], "b": [[2]]})
     one = stream(small, subset=0.9, weights={"a": 1, "b": 1}, sample_ids=True, epochs=3)
     numbers = {number for batch in one for number in batch["sample_ids"].tolist() if number >= 0}

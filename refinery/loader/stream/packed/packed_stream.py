@@ -144,6 +144,7 @@ class PackedStream(TokenStream):
             params=remote,
             counters=self._counters,
             decoded=self._decoded,
+            damage=self._damage,
         )
 
     def _live_bytes(self) -> int:
