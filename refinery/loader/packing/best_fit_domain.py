@@ -33,7 +33,7 @@ class BestFitDomain(Domain):
         self, inner: Domain, table: RowTable, rows: int | None = None, noise: int = 0, with_empty: bool = False
     ) -> None:
         self._inner, self.length = inner, inner.length
-        trimmed = table.trimmed()
+        self.table = trimmed = table.trimmed()
         self._layouts = Layouts(trimmed, inner.starts, inner.length, noise)
         # Where each block's rows begin among samples and in the layouts, if these differ.
         self._bounds = (table.row_bounds, trimmed.row_bounds) if with_empty and trimmed is not table else None
@@ -49,7 +49,16 @@ class BestFitDomain(Domain):
                 tokens += self.inputs_per_shard(np.arange(first, min(first + _CHUNK, chosen)))
         arrays = inner.numbers, tokens, inner.labels
         self._begin(inner.name, inner.length, inner.shards, int(tokens.sum()), lambda: arrays)
-        self.samples = chosen
+        self.samples = self.first = chosen
+
+    @property
+    def sequence(self) -> Domain:
+        return self._inner
+
+    def inputs_of(self, samples: I64) -> tuple[I64, I64]:
+        _, part, start, sizes, places = self._pieces(samples).T
+        starts = self._inner.starts[part] + start
+        return starts, starts + np.minimum(sizes, self.length - places)
 
     def valid(self, samples: I64) -> I64:
         found = self._pieces(samples)

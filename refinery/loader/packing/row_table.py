@@ -105,6 +105,24 @@ def pack_documents(begins: I64, ends: I64, length: int, block: int, noise: int) 
     return RowTable(starts, reads, piece_bounds, np.append(0, np.cumsum(rows)).astype(np.int64))
 
 
+def table_of_rest(table: RowTable, rest: I64, length: int) -> RowTable:
+    """The table of what is in these spans of the domain's tokens, int64 [n, 2] ascending, in the same blocks, packed
+    without noise. A piece that is cut has no label behind its last token."""
+    sizes = np.minimum(table.reads, length).astype(np.int64)
+    first = np.searchsorted(rest[:, 1], table.starts, "right")
+    counts = np.maximum(np.searchsorted(rest[:, 0], table.starts + sizes) - first, 0)
+    of = np.repeat(np.arange(len(sizes)), counts)
+    span = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(len(of))
+    starts = np.maximum(table.starts[of], rest[span, 0])
+    reads = np.minimum(table.starts[of] + sizes[of], rest[span, 1]) - starts
+    reads = np.where(reads == length, table.reads[of], reads).astype(np.int32)
+    blocks = np.searchsorted(table.piece_bounds, of, "right") - 1
+    piece_bounds = np.append(np.flatnonzero(np.diff(blocks, prepend=-1)), len(blocks)).astype(np.int64)
+    openers = pack_best_fit(np.minimum(reads, length), length, piece_bounds).openers
+    rows = np.bincount(np.searchsorted(piece_bounds, openers, "right") - 1, minlength=len(piece_bounds) - 1)
+    return RowTable(starts, reads, piece_bounds, np.append(0, np.cumsum(rows)).astype(np.int64))
+
+
 def epoch_key(epoch: int, noise: int) -> int:
     """The key of an epoch's rows, 63 bits; without noise the same in every epoch."""
     if not noise:

@@ -107,8 +107,9 @@ class Assembler(ABC):
 
     def plans(self, epoch: int, position: int) -> Iterator[StepPlan]:
         """All plans from a position on. Raises RepetitionLimit if the mixture's limit is to be an error."""
-        rows, length, mixture = _FIRST_ROWS, self._schedule.length, self._schedule.mixture
+        rows, mixture = _FIRST_ROWS, self._schedule.mixture
         while True:
+            length = self._schedule.length_of(epoch)
             if length is not None and position >= length:
                 if mixture is not None:
                     if mixture.limited_by is not None and mixture.params.on_limit == "error":
@@ -227,8 +228,9 @@ class TokenAssembler(Assembler):
         stages = self._params.lengths
         if stages is None:
             return 1
-        epochs = 0 if self._schedule.mixture is not None else plan.epoch * (self._schedule.length or 0)
-        return stages.parts((epochs + plan.start + step * plan.step) * self._schedule.domains[0].length)
+        domain = self._schedule.domains[0]
+        epochs = 0 if self._schedule.mixture is not None else domain.before(plan.epoch)
+        return stages.parts((epochs + plan.start + step * plan.step) * domain.length)
 
     def _pieces_of(self, plan: StepPlan, steps: range) -> tuple[I64, I64]:
         """Of the rows of `steps` of a plan, counted over all of its steps: pieces, as Domain.pieces gives them, by row,

@@ -167,8 +167,8 @@ class BatchIterator(ABC):
 
     def _move_to(self, epoch: int, position: int, digests: Sequence[int] | None) -> None:
         self._halt()
-        sizes = [max(domain.samples, 1) for domain in self._schedule.domains]
-        reached = [divmod(int(k), n) for k, n in zip(self._schedule.reached(epoch, position), sizes, strict=True)]
+        counts = zip(self._schedule.domains, self._schedule.reached(epoch, position), strict=True)
+        reached = [(int(begun), int(place)) for begun, place in (domain.at(count) for domain, count in counts)]
         self._usage.restore(reached, digests, (epoch, position))
         self._plan, self._passed, self._made = None, (), None
         self._epoch, self._position, self._skip = epoch, position, self._worker

@@ -92,14 +92,18 @@ class RowIds:
 
     def sample(self, number: int) -> tuple[Domain, int]:
         """The domain and sample of a number. Raises ValueError for one that no row has."""
-        most = int(self._first[-1]) * max(domain.periods for domain in self._domains)
+        most = int(self._first[-1]) * max(_groups(domain) for domain in self._domains)
         epoch, inside = divmod(number, max(int(self._first[-1]), 1))
-        domain = (
-            self._domains[d := int(np.searchsorted(self._first, inside, "right")) - 1] if 0 <= number < most else None
-        )
-        if domain is None or epoch >= domain.periods:
+        d = int(np.searchsorted(self._first[1:-1], inside, "right"))
+        domain, sample = self._domains[d], inside - int(self._first[d]) + epoch * int(self._sizes[d])
+        if not 0 <= number < most or not domain.has(sample):
             raise ValueError(f"sample: {number} given, 0 to {most - 1} is allowed (empty rows have {EMPTY})")
-        return domain, inside - int(self._first[d]) + domain.first_of(epoch)
+        return domain, sample
+
+
+def _groups(domain: Domain) -> int:
+    """How many times as many samples as an epoch has have a number: those of all periods, and of another first one."""
+    return domain.periods + (-(-domain.first // domain.samples) if domain.first_of(0) else 0)
 
 
 def origins(

@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from refinery.loader.format.manifest import Manifest
 from refinery.loader.packing.packing import Packing
 from refinery.loader.read.damage import Damage
 from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.read.samples import DocumentStarts, Domain
 from refinery.loader.read.versions.versions import NotDelivered, Version, Versions
 from refinery.loader.storage.fetch import Stop
+from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import BatchParams
+from refinery.loader.stream.carried import Carried, check_shards, only_of
 from refinery.loader.stream.damaged_rows import with_damage
 from refinery.loader.stream.delivered import DeliveredBatches
 from refinery.loader.stream.left_out import left_outs_in
@@ -21,6 +24,7 @@ from refinery.loader.stream.state import (
     check_unchanged,
     digests_in,
     place_in,
+    same,
     with_block,
 )
 from refinery.loader.view.past_view import ViewVersions
@@ -29,8 +33,14 @@ from refinery.loader.view.past_view import ViewVersions
 class ResumedBatches(DeliveredBatches):
     """DeliveredBatches with `load_state_dict`. A subclass opens what is read and says what a state depends on."""
 
+    manifest: Manifest
     corpus: str
     split: str
+    subset: int | float | None
+    _part: str | None
+    _published: str
+    _store: Store
+    _carried: dict[str, Any] | None
     order_params: Any
     _versions: Versions | ViewVersions
     _packing: Packing | None
@@ -58,6 +68,10 @@ class ResumedBatches(DeliveredBatches):
         """Document starts, and the Stop that cancels the reading of indexes. Neither refers to the stream."""
         raise NotImplementedError
 
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch delivered."""
+        raise NotImplementedError
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue after the batch at which `state` was taken, whatever the number of ranks, workers or rows was.
 
@@ -71,8 +85,11 @@ class ResumedBatches(DeliveredBatches):
         with self._lock:
             old = dict(self.__dict__)
             try:
+                if self._carried is not None and not (isinstance(state, Mapping) and state.get("carried")):
+                    self._carry(None)
                 self._turn_to(self._versions.of(state, self.corpus))
                 self._turn_to_rows(state)
+                self._turn_to_carried(state)
                 self._load(state)
             except BaseException:
                 self.__dict__.update(old, _taking=True)  # what made batches may be closed
@@ -121,6 +138,75 @@ class ResumedBatches(DeliveredBatches):
         schedule, loop, self._ids = self._arrange(self._shards, self._filled)
         self._replace_schedule(schedule, loop)
 
+    def continue_from(self, earlier: "ResumedBatches") -> dict[str, Any]:
+        """Go on where another stream is, whatever its weights, rows, seed or data sets: first what it left of its
+        running epoch, then whole epochs. Returns the state, which loads into any stream like this one.
+
+        For this stream it is a beginning: it is at position 0, what is left over is its first epoch, and stages of
+        weights begin here. Of what the earlier one had used, nothing comes again before the epoch is complete; shards
+        that it did not read are new. The same on all ranks; `earlier` may have any number of them.
+
+        Raises StateError where what was used has no counterpart here: packed rows of a corpus (PackedStream) and its
+        tokens, shards with other bytes, no shard in common; ValueError for streams of a subset or of chosen shards.
+        Cost: of each row that was used or is left 0.1 us and 16 bytes, now and whenever such a state is loaded.
+        """
+        record = earlier.record()
+        for each in (self, earlier):
+            if each.subset is not None or each._part is not None:
+                raise ValueError("continue_from: a stream of a subset or of chosen shards given, one of all is allowed")
+        with self._lock:
+            old = dict(self.__dict__)
+            try:
+                self._turn_to(self._published)
+                self._carry(record)
+                self._move_to(0, 0, None)
+            except BaseException:
+                self.__dict__.update(old, _taking=True)
+                raise
+        return self.state_dict()
+
+    def record(self) -> dict[str, Any]:
+        """What a stream that is continued from this one has to know of it, as JSON."""
+        with self._lock:
+            self._count()
+            epoch, position = self._loop.at(self._epoch, self._position)
+            counts = self._schedule.reached(epoch, position)
+        identity, domains = self._identity(), self._schedule.domains
+        reached = {
+            domain.name: [int(number) for number in domain.at(count)]
+            for domain, count in zip(domains, counts, strict=True)
+        }
+        found = {name: identity[name] for name in ("corpus", "split", "sequence_length", "seed", "order")}
+        mixed = self._schedule.mixture is not None
+        is_over = all(epoch for epoch, _ in reached.values()) and only_of(self._carried, self.corpus)
+        earlier = None if is_over else self._carried  # what it left of an epoch that is complete matters no more
+        return found | {"at": self._store.root, "mixed": mixed, "reached": reached, "carried": earlier}
+
+    def _carry(self, record: Mapping[str, Any] | None) -> None:
+        """Arrange everything so that the first epoch is what the streams of a record left over."""
+        self._halt()
+        carry = None
+        if record is not None:
+            carried = Carried(record, self._opened, self._remote)
+            check_shards(carried, self._shards)
+            carry = carried.domains
+        self._carried = None if record is None else dict(record)
+        self._arrange = replace(self._arrange, carry=carry)
+        schedule, loop, self._ids = self._arrange(self._shards, self._filled)
+        self._replace_schedule(schedule, loop)
+
+    def _turn_to_carried(self, state: Any) -> None:
+        """Arrange the first epoch as a state counts it."""
+        record = state.get("carried") if isinstance(state, Mapping) else None
+        if same(record, self._carried):
+            return
+        if record is not None and self._past is not None:
+            raise StateError(
+                "state: it continues another stream, in an earlier version of this corpus; deliver its first epoch "
+                "from that version while it exists, or start a new stream with another seed"
+            )
+        self._carry(record)
+
     @property
     def not_delivered(self) -> NotDelivered | None:
         """What this stream delivers not: documents that were taken out since the version that it goes on in, and tokens
@@ -132,7 +218,7 @@ class ResumedBatches(DeliveredBatches):
 
     def _load(self, state: Mapping[str, Any]) -> None:
         given, state = state, with_block(state, self.order_params.block or None, self._schedule.domains)
-        check_identity(state, self._identity())
+        check_identity(state, self._identity(), f"{self.manifest.name!r} ({self._store.root})")
         epoch, position = place_in(state, self._schedule, self._loop)
         digests = digests_in(state, len(self._schedule.domains))
         left_out = left_outs_in(state)

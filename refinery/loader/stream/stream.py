@@ -186,6 +186,7 @@ class TokenStream(ResumedBatches):
             ViewVersions(self._opened, remote) if of_view else Versions(self._store, self.manifest, self.corpus)  # type: ignore[arg-type]
         )
         self._past: Version | PastView | None = None
+        self._published, self._carried = self.corpus, None
         self._remote = remote
         self._arrange = Arranger(
             self._opened, sequence_length, seed, self.order_params, (rank, world_size, batch_size), weights, epochs,
@@ -285,8 +286,8 @@ class TokenStream(ResumedBatches):
             "position": position,
             "usage": usage,
         }
-        if damaged is not None:
-            state["damaged"] = damaged
+        state |= {"damaged": damaged} if damaged is not None else {}
+        state |= {"carried": self._carried} if self._carried is not None else {}
         return state | {"check": checksum(state)}
 
     def _identity(self) -> dict[str, Any]:

@@ -30,9 +30,10 @@ class PackedAssembler(Assembler):
         files, places = np.full(samples.shape, -1), np.zeros(samples.shape, np.int64)
         for d, domain in enumerate(self._schedule.domains):
             mine = (domains == d) & (samples >= 0)
-            which = domain.first_shards(samples[mine])
+            begins = domain.inputs_of(samples[mine])[0]  # places; a row is in one file
+            which = np.searchsorted(domain.starts, begins, "right") - 1
             files[mine] = domain.numbers[which]
-            places[mine] = samples[mine] - domain.starts[which] // length
+            places[mine] = (begins - domain.starts[which]) // length
         for i in steps:
             started = time.perf_counter_ns()
             tokens = np.empty(self._shape, np.int64)
