@@ -19,6 +19,7 @@ from refinery.loader.read.samples import DocumentStarts, Domain
 
 NOISE = 3 << 14  # of 2^16, where rows are packed anew in each epoch
 SPARE = 300  # rows of a block for which it then has one more
+MOST_PIECES = 2**31 - 1  # of a block: a layout numbers them with 32 bits
 _CHUNK = 1 << 25  # tokens whose documents are packed in one call
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -55,7 +56,7 @@ class RowTable:
 
 def make_table(domain: Domain, documents: DocumentStarts, length: int, block: int, noise: int) -> RowTable:
     """The table for rows of `length` places of a domain's documents. block: tokens whose documents are packed together;
-    noise: as of `layouts`.
+    noise: as of `layouts`. Raises ValueError for a block of too many pieces.
 
     Cost: reading the index of every shard, then some 0.2 us a document; memory: 12 bytes a piece, and as much again
     while they are put together, beside 30 MB.
@@ -69,6 +70,11 @@ def make_table(domain: Domain, documents: DocumentStarts, length: int, block: in
     for name in ("piece_bounds", "row_bounds"):
         steps = [np.diff(getattr(table, name)) for table in tables]
         bounds.append(np.cumsum(np.concatenate([zero, *steps]), dtype=np.int64))
+    if (most := int(np.diff(bounds[0]).max(initial=0))) >= MOST_PIECES:
+        raise ValueError(
+            f"packing: blocks of {block} tokens given, which have up to {most} pieces of documents; less than "
+            f"{MOST_PIECES} are allowed, so choose a smaller BestFitParams(block=…)"
+        )
     starts, reads = (np.concatenate([getattr(table, name) for table in tables]) for name in ("starts", "reads"))
     return RowTable(starts, reads, *bounds)
 

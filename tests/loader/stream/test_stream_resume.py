@@ -130,9 +130,7 @@ def test_states_of_other_streams_are_rejected(corpus: Path, change: dict[str, An
 
 def test_a_state_of_another_corpus_is_rejected(corpus: Path, tmp_path: Path) -> None:
     other = build_corpus(tmp_path, {("train", "web"): [["other"]]})
-    with pytest.raises(
-        StateError, match=rf"corpus with another manifest given, this stream has '.+' \({tmp_path}\)"
-    ):
+    with pytest.raises(StateError, match=rf"corpus with another manifest given, this stream has '.+' \({tmp_path}\)"):
         stream(other).load_state_dict(stream(corpus).state_dict())
 
 
