@@ -6,6 +6,7 @@ weights, more data sets, another length of rows. If that stream continued anothe
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +55,8 @@ class Carried:
         self._opened, self._remote = opened, remote
         self._numbering = Numbering()
         self.keys: set[tuple[str, ...]] = set()  # shards that any of these streams read
-        self.used = self._used(record, 0)
+        with ExitStack() as self._open_files:
+            self.used = self._used(record, 0)
 
     def domains(self, domains: Sequence[Domain], opened: Any, shards: Sequence[Any]) -> list[Domain]:
         """The domains of a stream that goes on: what is left over, then whole epochs."""
@@ -107,7 +109,10 @@ class Carried:
         if found is None:
             try:
                 store = open_with(record["at"], self._remote.fetch if self._remote else None)
-                found = self._version(record, open_readable(store, self._remote))
+                self._open_files.callback(store.close)
+                there = open_readable(store, self._remote)
+                self._open_files.callback(there.close)
+                found = self._version(record, there)
             except (FormatError, StorageError, OSError, ValueError) as error:
                 raise StateError(
                     f"state: it continues a stream of {record['at']}, which cannot be read: {error}; what that one "
@@ -115,11 +120,12 @@ class Carried:
                 ) from None
         if found is None:
             raise StateError(
-                f"state: it continues a stream of {record['at']} (manifest sha256 {record['corpus'][:12]}…), where "
-                "another corpus is now; put that one back"
+                f"state: it continues a stream of {record['at']}, where another corpus is now; put that one back"
             )
         opened, shards = found
         if record["order"].get("packed"):
+            if opened.manifest.packed is None:
+                raise StateError(f"state: carried by packed rows of {record['at']}, which has none")
             files = row_files(shards.entries, opened.manifest.packed)
             shards = Shards(files, files, [None] * len(files))
         return opened, shards

@@ -278,7 +278,7 @@ def test_what_cannot_be_carried(corpora: list[Path], tmp_path: Path) -> None:
     with pytest.raises(StateError, match=rf"it continues a stream of {gone}, which cannot be read"):
         stream(corpora[1]).load_state_dict(state)
     build_numbered(gone, {"x": [[50]]})
-    with pytest.raises(StateError, match=rf"it continues a stream of {gone} \(.*where another corpus is now"):
+    with pytest.raises(StateError, match=rf"it continues a stream of {gone}, where another corpus is now"):
         stream(corpora[1]).load_state_dict(state)
 
 
@@ -295,6 +295,7 @@ def test_what_cannot_be_carried(corpora: list[Path], tmp_path: Path) -> None:
         {"split": "test"},
         {"carried": {"corpus": 1}},
         {"at": None},
+        {"order": {"version": 1, "block": 1, "lanes": 4, "window": 2, "packed": True}},
     ],
 )
 def test_wrong_records(corpora: list[Path], change: dict[str, Any]) -> None:
