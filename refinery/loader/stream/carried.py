@@ -5,7 +5,7 @@ that each of its domains had reached. From this follows which tokens it had used
 weights, more data sets, another length of rows. If that stream continued another one, its record has that one's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -24,12 +24,12 @@ from refinery.loader.read.samples import Domain
 from refinery.loader.read.versions.versions import Versions
 from refinery.loader.storage.open_store import open_with
 from refinery.loader.storage.store import StorageError
-from refinery.loader.stream.packed.packed_source import row_files
 from refinery.loader.stream.places import NOTHING, Numbering, spans_of, union, without
 from refinery.loader.stream.state import StateError
 from refinery.loader.view.open_readable import open_readable
 from refinery.loader.view.past_view import PastView, ViewVersions
 
+Files = Callable[[Sequence[Any], Any], list[Any]]
 MOST_LINKS = 100  # streams that were continued one after another
 _CHUNK = 1 << 16  # samples at a time
 
@@ -46,12 +46,14 @@ class Shards(NamedTuple):
 class Carried:
     """What the stream of a record, and those that it was continued from, used of their epochs.
 
-    opened: the corpus of the stream that goes on. Raises StateError for a record that is none, and for a corpus that is
-    not where the record says.
+    opened: the corpus of the stream that goes on. files: lists the files of packed rows, if it reads these. Raises
+    StateError for a record that is none, and for a corpus that is not where the record says.
     """
 
-    def __init__(self, record: Mapping[str, Any], opened: Any, remote: RemoteParams | None) -> None:
-        self.record = record
+    def __init__(
+        self, record: Mapping[str, Any], opened: Any, remote: RemoteParams | None, files: Files | None = None
+    ) -> None:
+        self.record, self._files = record, files
         self._opened, self._remote = opened, remote
         self._numbering = Numbering()
         self.keys: set[tuple[str, ...]] = set()  # shards that any of these streams read
@@ -124,9 +126,12 @@ class Carried:
             )
         opened, shards = found
         if record["order"].get("packed"):
-            if opened.manifest.packed is None:
-                raise StateError(f"state: carried by packed rows of {record['at']}, which has none")
-            files = row_files(shards.entries, opened.manifest.packed)
+            if opened.manifest.packed is None or self._files is None:
+                raise StateError(
+                    f"state: carried by packed rows of {record['at']}, which only PackedStream, of a corpus with packed "
+                    "rows, can continue"
+                )
+            files = self._files(shards.entries, opened.manifest.packed)
             shards = Shards(files, files, [None] * len(files))
         return opened, shards
 

@@ -13,7 +13,7 @@ from refinery.loader.read.versions.versions import NotDelivered, Version, Versio
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import BatchParams
-from refinery.loader.stream.carried import Carried, check_shards, only_of
+from refinery.loader.stream.carried import Carried, Files, check_shards, only_of
 from refinery.loader.stream.damaged_rows import with_damage
 from refinery.loader.stream.delivered import DeliveredBatches
 from refinery.loader.stream.left_out import left_outs_in
@@ -41,6 +41,7 @@ class ResumedBatches(DeliveredBatches):
     _published: str
     _store: Store
     _carried: dict[str, Any] | None
+    _packed_files: Files | None = None  # how files of packed rows are listed, where these are read
     order_params: Any
     _versions: Versions | ViewVersions
     _packing: Packing | None
@@ -150,7 +151,7 @@ class ResumedBatches(DeliveredBatches):
         tokens, shards with other bytes, no shard in common; ValueError for streams of a subset or of chosen shards.
         Cost: of each row that was used or is left 0.1 us and 16 bytes, now and whenever such a state is loaded.
         """
-        record = earlier.record()
+        record = earlier._record()
         for each in (self, earlier):
             if each.subset is not None or each._part is not None:
                 raise ValueError("continue_from: a stream of a subset or of chosen shards given, one of all is allowed")
@@ -165,7 +166,7 @@ class ResumedBatches(DeliveredBatches):
                 raise
         return self.state_dict()
 
-    def record(self) -> dict[str, Any]:
+    def _record(self) -> dict[str, Any]:
         """What a stream that is continued from this one has to know of it, as JSON."""
         with self._lock:
             self._count()
@@ -187,7 +188,7 @@ class ResumedBatches(DeliveredBatches):
         self._halt()
         carry = None
         if record is not None:
-            carried = Carried(record, self._opened, self._remote)
+            carried = Carried(record, self._opened, self._remote, self._packed_files)
             check_shards(carried, self._shards)
             carry = carried.domains
         self._carried = None if record is None else dict(record)

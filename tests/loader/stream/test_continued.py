@@ -249,8 +249,10 @@ def test_packed_rows(tmp_path: Path) -> None:
     again.load_state_dict(state)
     found = [each for batch in again for each in row(batch)]
     assert sorted(used + found) == whole and 0 < len(found) < len(whole)
-    with pytest.raises(StateError, match=r"reads no shard that the earlier stream of .* read"):
+    with pytest.raises(StateError, match=r"carried by packed rows of .*, which only PackedStream"):
         TokenStream(corpus, 12, **options).continue_from(old)
+    with pytest.raises(StateError, match=r"reads no shard that the earlier stream of .* read"):
+        old.continue_from(TokenStream(corpus, 12, **options))
 
 
 def test_what_cannot_be_carried(corpora: list[Path], tmp_path: Path) -> None:
