@@ -128,8 +128,8 @@ class Carried:
         if record["order"].get("packed"):
             if opened.manifest.packed is None or self._files is None:
                 raise StateError(
-                    f"state: carried by packed rows of {record['at']}, which only PackedStream, of a corpus with packed "
-                    "rows, can continue"
+                    f"state: carried by packed rows of {record['at']}, which only PackedStream, of a corpus with "
+                    "packed rows, can continue"
                 )
             files = self._files(shards.entries, opened.manifest.packed)
             shards = Shards(files, files, [None] * len(files))
