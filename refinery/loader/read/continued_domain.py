@@ -7,6 +7,8 @@ import numpy as np
 from refinery.loader.order.arrays import I64
 from refinery.loader.read.samples import Domain
 
+_CHUNK = 1 << 16  # rows that are counted at a time
+
 
 class RowsDomain(Domain):
     """Rows of the given spans of a domain's tokens, int64 [n, 2]: each span is cut into rows from its beginning on.
@@ -82,7 +84,7 @@ class ContinuedDomain(Domain):
         self.samples, self.periods, self.is_concatenated = full.samples, full.periods, full.is_concatenated
         self.first = rest.samples
         self.base = full.samples * full.periods  # number of the rest's first row, behind those of all epochs
-        self._per_shard = rest.inputs_per_shard(np.arange(rest.samples))
+        self._per_shard: I64 | None = None
 
     def _read(self) -> tuple[I64, I64, I64]:
         return self.full._read()
@@ -102,7 +104,14 @@ class ContinuedDomain(Domain):
         return 0 <= sample < self.base + self.first
 
     def tokens_in(self, epoch: int) -> I64:
-        return self._per_shard if epoch == 0 else self.full.tokens_in(epoch)
+        if epoch:
+            return self.full.tokens_in(epoch)
+        if self._per_shard is None:
+            found = np.zeros(len(self.numbers), np.int64)
+            for first in range(0, self.first, _CHUNK):
+                found += self.rest.inputs_per_shard(np.arange(first, min(first + _CHUNK, self.first)))
+            self._per_shard = found
+        return self._per_shard
 
     def _each(self, samples: I64) -> Iterator[tuple[Domain, I64, I64]]:
         """(domain, which of the samples are of it, their numbers there)."""

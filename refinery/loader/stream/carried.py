@@ -172,10 +172,12 @@ def _inputs(domain: Domain, record: Mapping[str, Any], epoch: int, place: int) -
     )  # fmt: skip
     if place > rows.n:
         raise StateError(f"state: {place} samples of domain {domain.name!r} carried, which has {rows.n}")
-    parts = [NOTHING]
+    samples = np.empty(place, np.int64)
     for first in range(0, place, _CHUNK):
-        samples = rows[np.arange(first, min(first + _CHUNK, place))] + domain.first_of(epoch)
-        parts.append(spans_of(*domain.inputs_of(samples)))
+        some = np.arange(first, min(first + _CHUNK, place))
+        samples[some] = rows[some] + domain.first_of(epoch)
+    samples.sort()  # so packed rows are looked up block by block
+    parts = [spans_of(*domain.inputs_of(samples[first : first + _CHUNK])) for first in range(0, place, _CHUNK)]
     return spans_of(*np.concatenate(parts).T)
 
 
