@@ -6,7 +6,7 @@ out tokens of its own rows only.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,11 +55,11 @@ class Damage:
 
         return found
 
-    def look_at_indexes(self, shards: Sequence[int]) -> None:
+    def look_at_indexes(self, touch: Callable[[int], Any], shards: Iterable[int]) -> None:
         """Load the indexes of shards that are read for the first time: afterwards it is known which are damaged."""
-        for shard in shards if self.touch is not None else ():
+        for shard in shards:
             if shard not in self._touched:
-                self.touch(shard)  # type: ignore[misc]  # not None in this loop
+                touch(shard)
                 self._touched.add(shard)
 
 
@@ -77,7 +77,8 @@ class SkippingSource:
 
     def read_pieces(self, pieces: I64, row: int, out: I64) -> list[Lost]:
         """As TokenSource; returns what could not be read, where `out` has the filler."""
-        self._damage.look_at_indexes(np.unique(pieces[:, 1]).tolist())
+        if self._damage.touch is not None:
+            self._damage.look_at_indexes(self._damage.touch, set(pieces[:, 1].tolist()))
         while True:
             sound, lost = self._without_damage(pieces)
             try:
