@@ -270,10 +270,11 @@ class TokenStream(ResumedBatches):
         return stop, documents
 
     def state_dict(self) -> dict[str, Any]:
-        """The position after the last batch delivered: JSON-able, at most 1 KiB.
+        """The position after the last batch delivered: JSON-able, small.
 
-        300 to 360 bytes, with weights 20 more per domain for up to 24 domains (refinery.loader.stream.usage). The same
-        on all ranks. Batches that were prefetched but not delivered do not count.
+        300 to 360 bytes, with weights 20 more per domain for up to 24 domains (refinery.loader.stream.usage); up to 1
+        KiB more where something is damaged, 400 bytes for each stream that is continued. The same on all ranks, except
+        for what is damaged. Batches that were prefetched but not delivered do not count.
         """
         self._after_fork()
         with self._lock:
