@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from refinery.loader.errors import CorruptObject as CorruptObject
     from refinery.loader.errors import CorruptShard as CorruptShard
     from refinery.loader.errors import FormatError as FormatError
+    from refinery.loader.errors import InternalError as InternalError
     from refinery.loader.errors import NoTexts as NoTexts
     from refinery.loader.errors import NoTokens as NoTokens
     from refinery.loader.order.length_stages import LengthStage as LengthStage
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from refinery.loader.storage.fetch import FetchError as FetchError
     from refinery.loader.storage.fetch import FetchParams as FetchParams
     from refinery.loader.storage.store import StorageError as StorageError
+    from refinery.loader.stream.fill_in_middle import CodecError as CodecError
     from refinery.loader.stream.fill_in_middle import FillInMiddleParams as FillInMiddleParams
     from refinery.loader.stream.node import NodeStream as NodeStream
     from refinery.loader.stream.packed.decoded_cache import DecodedParams as DecodedParams

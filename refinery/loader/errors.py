@@ -37,6 +37,17 @@ class CorruptShard(CorruptObject):
     """CorruptObject for a shard's file. The message names the file, the byte range or block, and both checksums."""
 
 
+class InternalError(Exception):
+    """Numbers in the loader do not fit together: a bug, or faulty memory. `__cause__` is what its C code says of them;
+    the stream is where it was."""
+
+    def __init__(self, what: str, error: BaseException) -> None:
+        super().__init__(
+            f"{what}: numbers that do not fit together ({error}). This is a bug of the loader, or faulty memory: open "
+            "another stream, load the last state, and report it with this message if it comes again"
+        )
+
+
 @contextmanager
 def written_by_a_run(what: str) -> Iterator[None]:
     """Raise FormatError, naming `what`, where sealed JSON is of a shape that no run writes: what is sealed is whole,

@@ -39,7 +39,8 @@ class _Stage:
 class Mixture:
     """The schedule of one stream over domains with `samples` samples each, at a sequence length.
 
-    tokens: of each domain, by default its samples are full. `end` is the number of positions, None if there is no end;
+    tokens: of each domain, by default its samples are full. first: samples of each domain's first epoch, if these are
+    others. `end` is the number of positions, None if there is no end;
     `limited_by` is the domain whose limit determines it, or of several the last.
     Raises ValueError for a domain that the corpus does not have or that has no tokens.
     """
@@ -52,7 +53,9 @@ class Mixture:
         seed: int,
         params: MixParams,
         tokens: Sequence[int] | None = None,
+        first: Sequence[int] | None = None,
     ) -> None:
+        self.first = list(samples if first is None else first)
         self.domains, self.samples, self.params = list(domains), list(samples), params
         known = dict(zip(domains, samples, strict=True))
         limited = params.repeats if isinstance(params.repeats, Mapping) else {}
@@ -110,7 +113,8 @@ class Mixture:
         times = repeats.get(name) if isinstance(repeats, Mapping) else repeats
         if times is None or self.params.on_limit == "repeat":
             return None
-        return times * self.samples[self.domains.index(name)]
+        d = self.domains.index(name)
+        return self.first[d] + (times - 1) * self.samples[d]
 
     def _is_exhausted(self, name: str, position: int) -> bool:
         limit = self._limit(name)
@@ -207,6 +211,13 @@ class Mixture:
         """What was delivered before `position`: samples, share of all samples and epochs, by domain."""
         counts = self.counts(position).tolist()
         return {
-            name: {"samples": count, "share": count / max(position, 1), "epochs": count / n if n else 0.0}
-            for name, n, count in zip(self.domains, self.samples, counts, strict=True)
+            name: {"samples": count, "share": count / max(position, 1), "epochs": _epochs(count, first, n)}
+            for name, first, n, count in zip(self.domains, self.first, self.samples, counts, strict=True)
         }
+
+
+def _epochs(count: int, first: int, samples: int) -> float:
+    """Epochs that so many samples are; the first one may have another number than the others."""
+    if count < first:
+        return count / first
+    return 1 + (count - first) / samples if samples else 0.0

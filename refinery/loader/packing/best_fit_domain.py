@@ -20,6 +20,7 @@ class PieceStarts(DocumentStarts):
 
 class BestFitDomain(Domain):
     """The rows of `table` over the tokens of `inner`; with `rows` only the first so many. noise: as of Layouts.
+    with_empty: the rows of a block that have no piece are samples, too, and empty.
 
     With noise a sample is a row of an epoch: number epoch x rows + row (`first_of`). With `rows` each epoch has those
     of the first, since others would have other documents.
@@ -28,9 +29,15 @@ class BestFitDomain(Domain):
     (`ranges`, `ranges_of`), this counts in places of rows: those of row i are [i S, (i + 1) S).
     """
 
-    def __init__(self, inner: Domain, table: RowTable, rows: int | None = None, noise: int = 0) -> None:
+    def __init__(
+        self, inner: Domain, table: RowTable, rows: int | None = None, noise: int = 0, with_empty: bool = False
+    ) -> None:
         self._inner, self.length = inner, inner.length
-        self._layouts = Layouts(table, inner.starts, inner.length, noise)
+        self.table = trimmed = table.trimmed()
+        self._layouts = Layouts(trimmed, inner.starts, inner.length, noise)
+        # Where each block's rows begin among samples and in the layouts, if these differ.
+        self._bounds = (table.row_bounds, trimmed.row_bounds) if with_empty and trimmed is not table else None
+        table = table if with_empty else trimmed
         self._last: tuple[I64, I64] | None = None
         self.samples = chosen = table.rows if rows is None else min(rows, table.rows)
         if noise and chosen == table.rows:
@@ -42,7 +49,16 @@ class BestFitDomain(Domain):
                 tokens += self.inputs_per_shard(np.arange(first, min(first + _CHUNK, chosen)))
         arrays = inner.numbers, tokens, inner.labels
         self._begin(inner.name, inner.length, inner.shards, int(tokens.sum()), lambda: arrays)
-        self.samples = chosen
+        self.samples = self.first = chosen
+
+    @property
+    def sequence(self) -> Domain:
+        return self._inner
+
+    def inputs_of(self, samples: I64) -> tuple[I64, I64]:
+        _, part, start, sizes, places = self._pieces(samples).T
+        starts = self._inner.starts[part] + start
+        return starts, starts + np.minimum(sizes, self.length - places)
 
     def valid(self, samples: I64) -> I64:
         found = self._pieces(samples)
@@ -50,7 +66,8 @@ class BestFitDomain(Domain):
 
     def first_shards(self, samples: I64) -> I64:
         found = self._pieces(np.maximum(samples, 0))
-        first: I64 = found[np.searchsorted(found[:, 0], np.arange(len(samples))), 1]
+        at = np.searchsorted(found[:, 0], np.arange(len(samples)))
+        first: I64 = np.append(found[:, 1], 0)[at]  # an empty row has any
         return first
 
     def pieces(self, samples: I64) -> I64:
@@ -101,6 +118,7 @@ class BestFitDomain(Domain):
         )
         rows = np.where(samples < 0, -1, samples - epochs * self.samples)
         parts = []
+        rows = self._with_pieces(rows)
         for epoch in np.unique(epochs[rows >= 0]).tolist() or [0]:
             parts.append(self._layouts.find(np.where(epochs == epoch, rows, -1), epoch))
         found = np.concatenate(parts) if len(parts) > 1 else parts[0]
@@ -109,3 +127,12 @@ class BestFitDomain(Domain):
         found.flags.writeable = False
         self._last = samples, found
         return found
+
+    def _with_pieces(self, rows: I64) -> I64:
+        """The rows of the layouts; -1 where one has no piece."""
+        if self._bounds is None:
+            return rows
+        samples, layouts = self._bounds
+        block = np.maximum(np.searchsorted(samples, rows, "right") - 1, 0)
+        row = layouts[block] + rows - samples[block]
+        return np.where((rows >= 0) & (row < layouts[np.minimum(block + 1, len(layouts) - 1)]), row, -1)

@@ -18,6 +18,7 @@ from collections import deque
 
 import numpy as np
 
+from refinery.loader.errors import InternalError
 from refinery.loader.native import layouts as kernel
 from refinery.loader.native import row_pieces
 from refinery.loader.order.arrays import I64
@@ -66,6 +67,9 @@ class Layouts:
         with self._lock:
             try:
                 return self._find(np.ascontiguousarray(rows), epoch)
+            except ValueError as error:  # of a kernel
+                self._forget()
+                raise InternalError("packed rows", error) from error
             except BaseException:  # an interrupt may have come between a layout's place in the ring and the note of it
                 self._forget()
                 raise

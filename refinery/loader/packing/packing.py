@@ -2,8 +2,9 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from refinery.loader.view.opened import OpenedCorpus
 BEST_FIT = "best_fit"
 KEPT = 1 << 20  # documents from which on a table is kept on disk: packing fewer takes less than a second
 AHEAD = 8  # indexes of a remote corpus that are read at once
+TRIMMED = 2  # `repack` in states, where a block has no more rows than pieces; True: other blocks, and until then
 _ROWS = 512  # of a block at least: 99.7 % of their places are filled
 
 _log = logging.getLogger("refinery.loader")
@@ -69,9 +71,29 @@ class Packing:
         if length >= 1 << 24:
             raise ValueError(f"sequence_length: {length} given with packing, less than 2^24 is allowed")
         self.block = params.block or default_block(length)
-        self.identity = {"packing": BEST_FIT, "pack_block": self.block} | ({"repack": True} if params.repack else {})
         self._noise = NOISE if params.repack else 0
+        self._with_empty = self._is_trimmed = False
         self._opened, self._length, self._subset, self._folder = opened, length, subset, params.folder
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a state's `order` says of the rows, once they are made."""
+        found = {"packing": BEST_FIT, "pack_block": self.block}
+        if not self._noise:
+            return found
+        return found | {"repack": TRIMMED if self._is_trimmed and not self._with_empty else True}
+
+    def of_state(self, state: Any) -> "Packing":
+        """The packing in whose rows the state counts: this one, or one that differs in whether rows without a piece
+        are counted. States were made with these until they were left out."""
+        order = state.get("order") if isinstance(state, Mapping) else None
+        given = order.get("repack") if isinstance(order, Mapping) else None
+        known = given is True or (type(given) is int and given == TRIMMED)
+        if not (self._is_trimmed and known) or (given is True) == self._with_empty:
+            return self
+        other = copy(self)
+        other._with_empty = given is True
+        return other
 
     def of(self, split: str, remote: RemoteParams | None) -> Callable[..., list[Domain]]:
         """`__call__` for a split; it takes what is left."""
@@ -91,8 +113,12 @@ class Packing:
             key = [self._opened.sha256, split, domain.name, self._length, self.block, self._noise]
             key += [domain.tokens, paths]
             tables.append(kept_table(folder, repr(key), lambda domain=domain: self._make(domain, shards)))  # type: ignore[misc]
-        rows = rows_of_domains(self._subset, [table.rows for table in tables])
-        found: list[Domain] = [BestFitDomain(*each, self._noise) for each in zip(inner, tables, rows, strict=True)]
+        trimmed = [table.trimmed() for table in tables]
+        self._is_trimmed = any(one is not other for one, other in zip(trimmed, tables, strict=True))
+        rows = rows_of_domains(self._subset, [table.rows for table in (tables if self._with_empty else trimmed)])
+        found: list[Domain] = [
+            BestFitDomain(*each, self._noise, self._with_empty) for each in zip(inner, tables, rows, strict=True)
+        ]
         places = self._length * sum(domain.samples for domain in found)
         filled = sum(domain.tokens for domain in found) / max(places, 1)
         _log.info("packing: %d rows of %d, %.2f %% of their places filled", places // self._length, self._length,

@@ -7,7 +7,7 @@ token is in one piece.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from refinery.loader.read.samples import DocumentStarts, Domain
 
 NOISE = 3 << 14  # of 2^16, where rows are packed anew in each epoch
 SPARE = 300  # rows of a block for which it then has one more
+MOST_PIECES = 2**31 - 1  # of a block: a layout numbers them with 32 bits
 _CHUNK = 1 << 25  # tokens whose documents are packed in one call
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -30,6 +31,9 @@ class RowTable:
     starts: int64 [pieces], the domain's token that a piece begins with. reads: int32 [pieces], its tokens, one more
     where its document continues, because the extra token is the label of the row's last place. piece_bounds,
     row_bounds: int64 [blocks + 1], where the pieces and the rows of each block begin, and the end; each block has some.
+
+    A block of documents far longer than a row may have fewer pieces than rows and spare ones. `trimmed` is without
+    the rows that have no piece.
     """
 
     starts: I64
@@ -42,10 +46,17 @@ class RowTable:
         """Number of rows."""
         return int(self.row_bounds[-1])
 
+    def trimmed(self) -> "RowTable":
+        """With at most a row for each piece of a block; this table itself if none has more."""
+        rows = np.minimum(np.diff(self.row_bounds), np.diff(self.piece_bounds))
+        if int(rows.sum()) == self.rows:
+            return self
+        return replace(self, row_bounds=np.append(0, np.cumsum(rows)).astype(np.int64))
+
 
 def make_table(domain: Domain, documents: DocumentStarts, length: int, block: int, noise: int) -> RowTable:
     """The table for rows of `length` places of a domain's documents. block: tokens whose documents are packed together;
-    noise: as of `layouts`.
+    noise: as of `layouts`. Raises ValueError for a block of too many pieces.
 
     Cost: reading the index of every shard, then some 0.2 us a document; memory: 12 bytes a piece, and as much again
     while they are put together, beside 30 MB.
@@ -59,6 +70,11 @@ def make_table(domain: Domain, documents: DocumentStarts, length: int, block: in
     for name in ("piece_bounds", "row_bounds"):
         steps = [np.diff(getattr(table, name)) for table in tables]
         bounds.append(np.cumsum(np.concatenate([zero, *steps]), dtype=np.int64))
+    if (most := int(np.diff(bounds[0]).max(initial=0))) >= MOST_PIECES:
+        raise ValueError(
+            f"packing: blocks of {block} tokens given, which have up to {most} pieces of documents; less than "
+            f"{MOST_PIECES} are allowed, so choose a smaller BestFitParams(block=…)"
+        )
     starts, reads = (np.concatenate([getattr(table, name) for table in tables]) for name in ("starts", "reads"))
     return RowTable(starts, reads, *bounds)
 
@@ -92,6 +108,24 @@ def pack_documents(begins: I64, ends: I64, length: int, block: int, noise: int) 
     rows = np.bincount(np.searchsorted(piece_bounds, openers, "right") - 1, minlength=len(piece_bounds) - 1)
     if noise:
         rows += rows // SPARE
+    return RowTable(starts, reads, piece_bounds, np.append(0, np.cumsum(rows)).astype(np.int64))
+
+
+def table_of_rest(table: RowTable, rest: I64, length: int) -> RowTable:
+    """The table of what is in these spans of the domain's tokens, int64 [n, 2] ascending, in the same blocks, packed
+    without noise. A piece that is cut has no label behind its last token."""
+    sizes = np.minimum(table.reads, length).astype(np.int64)
+    first = np.searchsorted(rest[:, 1], table.starts, "right")
+    counts = np.maximum(np.searchsorted(rest[:, 0], table.starts + sizes) - first, 0)
+    of = np.repeat(np.arange(len(sizes)), counts)
+    span = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(len(of))
+    starts = np.maximum(table.starts[of], rest[span, 0])
+    reads = np.minimum(table.starts[of] + sizes[of], rest[span, 1]) - starts
+    reads = np.where(reads == length, table.reads[of], reads).astype(np.int32)
+    blocks = np.searchsorted(table.piece_bounds, of, "right") - 1
+    piece_bounds = np.append(np.flatnonzero(np.diff(blocks, prepend=-1)), len(blocks)).astype(np.int64)
+    openers = pack_best_fit(np.minimum(reads, length), length, piece_bounds).openers
+    rows = np.bincount(np.searchsorted(piece_bounds, openers, "right") - 1, minlength=len(piece_bounds) - 1)
     return RowTable(starts, reads, piece_bounds, np.append(0, np.cumsum(rows)).astype(np.int64))
 
 

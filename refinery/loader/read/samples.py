@@ -30,7 +30,7 @@ class Domain:
     has, by default the first. Memory: 24 bytes per shard.
 
     is_concatenated: tokens of the domain are those of its shards, all of them, one shard after another. periods: epochs
-    until what a sample is comes again.
+    until what a sample is comes again. first: samples of the first epoch, which may be another number.
     """
 
     is_concatenated = True
@@ -59,7 +59,7 @@ class Domain:
 
     def _begin(self, name: str, length: int, shards: int, tokens: int, load: Callable[[], Arrays]) -> None:
         self.name, self.length, self.shards, self.tokens = name, length, shards, tokens
-        self.samples = -(-tokens // length)
+        self.samples = self.first = -(-tokens // length)
         self._load = load
         self._arrays: tuple[I64, I64, I64] | None = None
 
@@ -88,6 +88,40 @@ class Domain:
     def block(self) -> int:
         """Samples that are read together where OrderParams leave it open: the default K of the order."""
         return block_for(self.samples, self.length)
+
+    @property
+    def sequence(self) -> "Domain":
+        """The domain whose tokens `inputs_of` counts."""
+        return self
+
+    def samples_in(self, epoch: int) -> int:
+        """Samples of an epoch."""
+        return self.samples if epoch else self.first
+
+    def before(self, epoch: int) -> int:
+        """Samples of all epochs before this one."""
+        return self.first + (epoch - 1) * self.samples if epoch else 0
+
+    def at(self, counts: I64) -> tuple[I64, I64]:
+        """(epochs, places) behind so many samples: the number of the epoch, and samples of it."""
+        if not self.samples:
+            return np.zeros_like(counts), np.zeros_like(counts)
+        epochs = np.where(counts < self.first, 0, 1 + (counts - self.first) // self.samples)
+        return epochs, counts - np.where(epochs > 0, self.first + (epochs - 1) * self.samples, 0)
+
+    def has(self, sample: int) -> bool:
+        """Whether this is a sample of any epoch."""
+        return 0 <= sample < self.samples * self.periods
+
+    def tokens_in(self, epoch: int) -> I64:
+        """int64 [shards of this domain]: tokens of each that are inputs of an epoch."""
+        return np.diff(self.starts)
+
+    def inputs_of(self, samples: I64) -> tuple[I64, I64]:
+        """(starts, ends) of the tokens of `sequence` that are inputs of these samples, one or more of each, in any
+        order."""
+        starts = samples * self.length
+        return starts, np.minimum(starts + self.length, self.tokens)
 
     def first_of(self, epoch: int) -> int:
         """The first sample of an epoch, which has as many from there on as any other."""
@@ -222,6 +256,10 @@ class DocumentStarts:
         """Where documents start among tokens [first, stop) of a domain, ascending; one without tokens starts where the
         next one does. Cost: as `inside`."""
         return first + self.inside(domain.cut(np.array([first]), np.array([stop])), 0, 1)[0]
+
+    def load(self, shard: int) -> None:
+        """Load the index of a shard if it is not in memory."""
+        self._of(shard)
 
     def _of(self, shard: int) -> I64:
         offsets = self._offsets.get(shard)

@@ -6,7 +6,7 @@ also prefetch the ranges that are announced.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,17 @@ from refinery.loader.storage.store import Store
 TokenRanges = npt.NDArray[np.int64] | Sequence[tuple[int, int, int]]
 
 
+class Lost(NamedTuple):
+    """Tokens of a row that could not be read: the row as of `read_pieces`, shard, first token there, how many (size),
+    and their place in the row."""
+
+    row: int
+    shard: int
+    start: int
+    size: int
+    place: int
+
+
 class TokenSource(Protocol):
     """What LocalSource and RemoteSource have in common."""
 
@@ -34,8 +45,10 @@ class TokenSource(Protocol):
         cannot be read.
         """
 
-    def read_pieces(self, pieces: I64, row: int, out: I64) -> None:
-        """`read_into` for each piece, int64 [n, 5], as Domain.pieces gives them, by row; `out`: rows from `row` on."""
+    def read_pieces(self, pieces: I64, row: int, out: I64) -> Sequence[Lost] | None:
+        """`read_into` for each piece, int64 [n, 5], as Domain.pieces gives them, by row; `out`: rows from `row` on.
+
+        Returns what could not be read and was filled, where a source does that (refinery.loader.read.damage)."""
 
     def will_need(self, ranges: TokenRanges) -> None:
         """A hint to prefetch these ranges, in order of need. Never blocks."""
@@ -56,12 +69,14 @@ def open_token_source(
     params: RemoteParams | None = None,
     counters: ReadCounters | None = None,
     drawn: Collection[str] | None = None,
+    tolerant: bool = False,
 ) -> LocalSource | RemoteSource:
     """The source of `shards`, numbered from 0. corpus: the manifest's SHA-256, part of the cached files' names.
-    drawn: the domains that will be read from, None for all.
+    drawn: the domains that will be read from, None for all. tolerant: local files that are missing or of another size
+    are found when they are read, not now.
 
     Raises FormatError if a local file is missing or does not have the manifest's size.
     """
     if isinstance(store, RemoteStore):
         return RemoteSource(store, shards, dtype, corpus=corpus, params=params, counters=counters, drawn=drawn)
-    return LocalSource(store, shards, dtype, drawn)
+    return LocalSource(store, shards, dtype, drawn, tolerant)

@@ -15,7 +15,7 @@ from refinery.loader.order.length_stages import LengthStages
 from refinery.loader.order.mixing import RepetitionLimit
 from refinery.loader.order.subdivide import cut, cut_documents
 from refinery.loader.read.samples import DocumentStarts
-from refinery.loader.read.token_source import TokenSource
+from refinery.loader.read.token_source import Lost, TokenSource
 from refinery.loader.stream import masks
 from refinery.loader.stream.fill_in_middle import (
     FillInMiddleParams,
@@ -24,6 +24,7 @@ from refinery.loader.stream.fill_in_middle import (
     fill_in_middle_of_text,
     sample_keys,
 )
+from refinery.loader.stream.left_out import LeftOut, hide, left_out_of
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.schedule import MAX_ROWS, Schedule, StepPlan
 
@@ -39,7 +40,7 @@ class PreparedBatch(NamedTuple):
     """A finished batch, its position, and the nanoseconds that reading and assembling it took.
 
     step: number of the step in its plan. batch: None for a plan that has no step of this worker. skip: steps of other
-    workers between this one and this worker's next. padding: places of it.
+    workers between this one and this worker's next. padding: places of it. left_out: what could not be read.
     """
 
     batch: Batch | None
@@ -49,6 +50,7 @@ class PreparedBatch(NamedTuple):
     read_ns: int = 0
     assemble_ns: int = 0
     padding: int = 0
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,9 @@ class Assembler(ABC):
 
     def plans(self, epoch: int, position: int) -> Iterator[StepPlan]:
         """All plans from a position on. Raises RepetitionLimit if the mixture's limit is to be an error."""
-        rows, length, mixture = _FIRST_ROWS, self._schedule.length, self._schedule.mixture
+        rows, mixture = _FIRST_ROWS, self._schedule.mixture
         while True:
+            length = self._schedule.length_of(epoch)
             if length is not None and position >= length:
                 if mixture is not None:
                     if mixture.limited_by is not None and mixture.params.on_limit == "error":
@@ -195,14 +198,14 @@ class TokenAssembler(Assembler):
         read = self._source.read_pieces
         needs_documents = self._params.needs_documents
         plain = not (needs_documents or self._params.masks.loss_mask)
-        no_documents = np.empty(0, np.int64), np.zeros(rows, np.int64)
+        no_documents, length = (np.empty(0, np.int64), np.zeros(rows, np.int64)), self._shape[1] - 1
         for number, i in enumerate(steps):
             parts = self._parts(plan, i)
             started = time.perf_counter_ns()
             tokens = np.empty(self._shape, np.int64)
-            read(pieces[ends[i] : ends[i + 1]], i * rows, tokens)
+            lost = read(pieces[ends[i] : ends[i + 1]], i * rows, tokens)
             arrived = time.perf_counter_ns()
-            if is_full[i] and plain:
+            if is_full[i] and plain and not lost:
                 inputs, labels = masks.shared(tokens if parts == 1 else cut(tokens, parts))
                 batch: Batch = {"input_ids": inputs, "labels": labels}
                 yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
@@ -212,16 +215,22 @@ class TokenAssembler(Assembler):
             if needs_documents and not documents:
                 several = steps[number : number + min(_MASK_STEPS, 1 + number)]
                 documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several)
-            batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i, parts)
-            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived, padding)
+            starts, counts = documents.pop() if needs_documents else no_documents
+            batch = self._masked(tokens, starts, counts, valid, plan, i, parts, lost or ())
+            if lost:
+                batch = hide(batch, lost, i * rows, (rows, length))
+            left = left_out_of(lost or (), plan, i, i * rows, length)
+            spent = time.perf_counter_ns() - arrived
+            yield PreparedBatch(batch, plan, i, between, arrived - started, spent, padding, left)
 
     def _parts(self, plan: StepPlan, step: int) -> int:
         """Rows that a sample is delivered as in a step."""
         stages = self._params.lengths
         if stages is None:
             return 1
-        epochs = 0 if self._schedule.mixture is not None else plan.epoch * (self._schedule.length or 0)
-        return stages.parts((epochs + plan.start + step * plan.step) * self._schedule.domains[0].length)
+        domain = self._schedule.domains[0]
+        epochs = 0 if self._schedule.mixture is not None else domain.before(plan.epoch)
+        return stages.parts((epochs + plan.start + step * plan.step) * domain.length)
 
     def _pieces_of(self, plan: StepPlan, steps: range) -> tuple[I64, I64]:
         """Of the rows of `steps` of a plan, counted over all of its steps: pieces, as Domain.pieces gives them, by row,
@@ -263,10 +272,13 @@ class TokenAssembler(Assembler):
         plan: StepPlan,
         step: int,
         parts: int,
+        lost: Sequence[Lost] = (),
     ) -> Batch:
         infill = self._params.fill_in_middle
         if infill is not None:
             rows = plan.mine[step]
+            damaged = sorted({each.row - step * len(rows) for each in lost})
+            as_read = tokens[damaged]  # such rows stay in their order, so what is lost stays where it is
             keys = [
                 epoch_key(self._schedule.seed, epoch, self._schedule.domains[d].name)
                 for d, epoch in zip(plan.domains[rows].tolist(), plan.epochs[rows].tolist(), strict=True)
@@ -276,6 +288,7 @@ class TokenAssembler(Assembler):
                 fill_in_middle(tokens, starts, counts, valid, drawn, infill)
             else:
                 fill_in_middle_of_text(tokens, starts, counts, valid, drawn, infill, *self._params.codec)
+            tokens[damaged] = as_read
         padded = valid is not self._full
         if parts > 1:
             tokens = cut(tokens, parts)

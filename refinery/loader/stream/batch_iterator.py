@@ -9,9 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NoReturn, Self
 
+from refinery.loader.errors import InternalError
 from refinery.loader.order.arrays import Batch
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.stream.assemble import PreparedBatch
+from refinery.loader.stream.left_out import LeftOuts
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.schedule import Schedule, StepPlan
 from refinery.loader.stream.telemetry import Telemetry
@@ -30,6 +32,7 @@ class BatchIterator(ABC):
         self._schedule, self._worker = schedule, worker
         self._tokens = schedule.batch_size * schedule.domains[0].length
         self._padding = 0  # places of padding delivered
+        self._left_out = LeftOuts()
         self._counters = ReadCounters()
         self._telemetry = Telemetry()
         self._usage = Usage(schedule.domains)
@@ -108,18 +111,25 @@ class BatchIterator(ABC):
         batch, passed, last = None, self._passed, self._plan
         while batch is None:
             try:
-                (batch, plan, step, skip, read, assemble, padding), wait, lead = self._batches.take()
+                (batch, plan, step, skip, read, assemble, padding, left), wait, lead = self._batches.take()
             except StopIteration:
                 self._over, self._taking, self._passed, self._plan = True, False, passed, last
                 if last is not None:  # other workers of this rank delivered the rest
                     self._epoch, self._position = last.epoch, last.stop
                 self._count()
                 raise
+            except ValueError as error:
+                if type(error) is not ValueError:  # a FormatError, or what a codec of the caller's raised
+                    raise
+                where = f"epoch {self._epoch}, position {self._position}"
+                raise InternalError(f"the batch after {where}", error) from error
             if plan is not last:
                 passed, last = passed if last is None else (*passed, last), plan
         if passed:
             self._telemetry.total(self._counters.snapshot())
         self._padding += padding
+        if left:
+            self._left_out.add(left)
         self._note_delivery()
         self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
         position = min(plan.start + (step + 1) * plan.step, plan.stop)
@@ -157,16 +167,19 @@ class BatchIterator(ABC):
 
     def _move_to(self, epoch: int, position: int, digests: Sequence[int] | None) -> None:
         self._halt()
-        sizes = [max(domain.samples, 1) for domain in self._schedule.domains]
-        reached = [divmod(int(k), n) for k, n in zip(self._schedule.reached(epoch, position), sizes, strict=True)]
+        counts = zip(self._schedule.domains, self._schedule.reached(epoch, position), strict=True)
+        reached = [(int(begun), int(place)) for begun, place in (domain.at(count) for domain, count in counts)]
         self._usage.restore(reached, digests, (epoch, position))
         self._plan, self._passed, self._made = None, (), None
         self._epoch, self._position, self._skip = epoch, position, self._worker
+        self._left_out = LeftOuts()
         self._over = self._taking = False
 
     @property
     def telemetry(self) -> Telemetry:
         """Times of every step, and counters of reading (refinery.loader.storage.fetch.ReadCounters)."""
         self._after_fork()
-        self._telemetry.total(self._counters.snapshot() | {"padding": self._padding})
+        self._telemetry.total(
+            self._counters.snapshot() | {"padding": self._padding, "damaged_tokens": self._left_out.tokens}
+        )
         return self._telemetry

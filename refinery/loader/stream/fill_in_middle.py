@@ -143,6 +143,10 @@ def _ordinary_ids(manifest: Manifest, store: Store) -> set[int] | None:
     return (ids - added.keys()) | {number for number, special in added.items() if not special}
 
 
+class CodecError(ValueError):
+    """What the caller's `encode` and `decode` raised, or ids that they gave that are none."""
+
+
 class Reordered(NamedTuple):
     """What was done to a batch.
 
@@ -214,9 +218,11 @@ def fill_in_middle_of_text(
     low, high = np.minimum(low, high), np.maximum(low, high)
     tokens_cut = token_level = 0
     for i, (first, room) in enumerate(zip(chosen.first.tolist(), chosen.room.tolist(), strict=True)):
-        parts = _cut_text(
-            flat[first : first + room + params.sentinels].tolist(), room, chosen.cuts[:, i], encode, decode
-        )
+        content = flat[first : first + room + params.sentinels].tolist()
+        try:
+            parts = _cut_text(content, room, chosen.cuts[:, i], encode, decode)
+        except ValueError as error:
+            raise CodecError(f"codec: {error}") from error
         if parts is None:
             token_level += 1
             tokens_cut += params.sentinels
@@ -226,7 +232,7 @@ def fill_in_middle_of_text(
         ids = np.array([*prefix, *middle, *suffix], np.int64)
         most = (params.vocab_size or MAX_ID + 1) - 1
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) <= most:
-            raise ValueError(f"encode: ids {ids.min()} to {ids.max()} given, 0 to {most} is allowed")
+            raise CodecError(f"encode: ids {ids.min()} to {ids.max()} given, 0 to {most} is allowed")
         flat[first : first + room] = ids  # now the content consists of these parts, and can be cut between tokens
         low[i], high[i] = len(prefix), len(prefix) + len(middle)
     _write(flat, chosen, low, high, params)

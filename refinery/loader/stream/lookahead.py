@@ -21,12 +21,13 @@ def live_ranges(schedule: Schedule) -> I64:
     Cost: a tenth of a second.
     """
     middle = (schedule.length or sum(domain.samples for domain in schedule.domains)) // 2
+    epoch = int(schedule.length_of(0) != schedule.length)  # a whole one
     position, found = middle // schedule.step * schedule.step, [np.empty((0, 3), np.int64)]
     seen: set[Window] = set()
     for _ in range(2):
         if schedule.length is not None and position >= schedule.length:
             break
-        plan = schedule.plan(0, position)
+        plan = schedule.plan(epoch, position)
         position = plan.stop
         for _, _, new, ranges, _ in _new_windows(schedule, plan, seen):
             seen.update(new)
@@ -99,7 +100,7 @@ class Lookahead:
             parts.append(ranges)
             begin = 0
             for window, (last, end) in zip(windows, ends, strict=True):
-                self._open[window] = epoch * self._schedule.domains[d].samples + last, ranges[begin:end]
+                self._open[window] = self._schedule.domains[d].before(epoch) + last, ranges[begin:end]
                 begin = end
         self._source.will_need(np.concatenate(parts))
 

@@ -26,7 +26,8 @@ class Loop:
     how: "continue", a loop goes on where the last one ended, to the end of all epochs; "epoch", it goes on, too, but
     ends with the epoch; "restart", every loop starts again, with the same batches. epochs: number of epochs, None
     for no end. length: positions of an epoch, or of a whole mixture; None for a mixture without end. step: positions
-    of a step. mixed: there are weights, so one sequence instead of epochs.
+    of a step. mixed: there are weights, so one sequence instead of epochs. first: positions of the first epoch, if that
+    is another number.
 
     Raises ValueError for another `how`, and for "epoch" with weights. "restart" without epochs is one epoch.
     """
@@ -36,6 +37,7 @@ class Loop:
     length: int | None
     step: int
     mixed: bool = False
+    first: int | None = None
 
     def __post_init__(self) -> None:
         if self.how not in LOOPS:
@@ -47,6 +49,10 @@ class Loop:
         if self.mixed or (self.epochs is None and self.how == "restart"):
             object.__setattr__(self, "epochs", 1)
 
+    def length_of(self, epoch: int) -> int | None:
+        """Positions of this epoch."""
+        return self.length if epoch or self.first is None else self.first
+
     @property
     def steps_per_epoch(self) -> int | None:
         """Batches of a whole epoch for each rank, of a mixture with an end: of all of it. None without end."""
@@ -56,11 +62,14 @@ class Loop:
     def steps(self) -> int | None:
         """Batches of a whole loop, from its beginning; None without end."""
         epochs = 1 if self.how == "epoch" else self.epochs
-        return None if epochs is None or self.steps_per_epoch is None else epochs * self.steps_per_epoch
+        if epochs is None or self.steps_per_epoch is None:
+            return None
+        fewer = 0 if self.first is None or self.how == "epoch" else self.steps_per_epoch - -(-self.first // self.step)
+        return epochs * self.steps_per_epoch - fewer
 
     def at(self, epoch: int, position: int) -> tuple[int, int]:
         """The same position, with an epoch's end as the next one's beginning."""
-        return (epoch + 1, 0) if not self.mixed and position == self.length else (epoch, position)
+        return (epoch + 1, 0) if not self.mixed and position == self.length_of(epoch) else (epoch, position)
 
     def is_beyond(self, epoch: int, position: int) -> bool:
         """Whether the position is after the end of all epochs."""
@@ -87,7 +96,7 @@ class Loop:
             return None
         if epoch >= limit:
             return 0
-        return -(-(self.length - position) // self.step) + (limit - epoch - 1) * self.steps_per_epoch
+        return -(-((self.length_of(epoch) or 0) - position) // self.step) + (limit - epoch - 1) * self.steps_per_epoch
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,8 @@ class Arranger:
     """Makes what follows from the sizes of shards: schedule, the meaning of a loop, numbers of rows.
 
     opened: what is read. length: of a sample. ranks: rank, world_size, batch_size. ids: which of the arrays of RowIds
-    batches have. pack: domains of packed rows from shards, where there are such. The rest as of TokenStream.
+    batches have. pack: domains of packed rows from shards, where there are such. carry: the domains with a first epoch
+    that has what another stream left over, where there is one. The rest as of TokenStream.
     """
 
     opened: OpenedCorpus
@@ -109,6 +119,7 @@ class Arranger:
     ids: Mapping[str, bool]
     subset: int | float | None = None
     pack: Callable[..., list[Domain]] | None = None
+    carry: Callable[..., list[Domain]] | None = None
 
     def __call__(
         self, shards: Sequence[Any], filled: Callable[[Sequence[Domain]], list[int]]
@@ -120,12 +131,16 @@ class Arranger:
             domains = self.pack(shards, mixed=mixed)
         else:
             domains = self.opened.domains(shards, self.length, mixed, self.subset)
+        if self.carry is not None:
+            domains = self.carry(domains, self.opened, shards)
         if params is not None:
             sizes, names = [domain.samples for domain in domains], [domain.name for domain in domains]
-            mixture = Mixture(names, sizes, self.length, self.seed, params, filled(domains))
+            first = [domain.first for domain in domains]
+            mixture = Mixture(names, sizes, self.length, self.seed, params, filled(domains), first)
         names_of_ranks = dict(zip(("rank", "world_size", "batch_size"), self.ranks, strict=True))
         schedule = Schedule(domains, mixture, order=self.order, seed=self.seed, **names_of_ranks)
-        looped = Loop(self.loop, self.epochs, schedule.length, schedule.step, mixed=mixture is not None)
+        first_length = None if mixture is not None or domains[0].first == domains[0].samples else domains[0].first
+        looped = Loop(self.loop, self.epochs, schedule.length, schedule.step, mixture is not None, first_length)
         return schedule, looped, RowIds(domains, self.opened.names(shards), **self.ids)
 
 
@@ -145,7 +160,11 @@ class LoopedBatches(BatchIterator):
                 self.restart()
             self._placed = False
             return iter(self.__next__, None)  # so that iter() of the iterator does not begin anew
-        if self._loop.how == "epoch" and (self._over or self._position == self._loop.length) and not self._closed:
+        if (
+            self._loop.how == "epoch"
+            and (self._over or self._position == self._loop.length_of(self._epoch))
+            and not self._closed
+        ):
             with self._lock:
                 self._halt()
                 self._skip, self._over = self._worker, self.steps_left == 0
@@ -215,8 +234,9 @@ class LoopedBatches(BatchIterator):
 
     def _pass_over(self, usage: Usage, epoch: int, position: int, steps: int) -> tuple[int, int, int]:
         """(epoch, position, steps) after passing over so many steps of the rank, fewer if the stream ends before."""
-        passed, (length, step, epochs) = 0, (self._loop.length, self._loop.step, self._loop.epochs)
+        passed, step, epochs = 0, self._loop.step, self._loop.epochs
         while passed < steps:
+            length = self._loop.length_of(epoch)
             if position == length or (not self._loop.mixed and epoch == epochs):
                 break
             rest = None if length is None else -(-(length - position) // step)

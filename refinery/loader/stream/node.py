@@ -135,7 +135,7 @@ class NodeStream:
         if not isinstance(state, Mapping):
             raise StateError(f"state: {state!r:.80} given, a mapping from state_dict is allowed")
         own = {name: here for name, here in self.state_dict().items() if name not in ("rotation", "stream")}
-        check_identity(state, own)
+        check_identity(state, own, self._store.root)
         rotation = RotateOnPlateau(self._rotation.shards, self._rotation.params)
         try:
             rotation.load_state_dict(state["rotation"])

@@ -92,12 +92,18 @@ class RowIds:
 
     def sample(self, number: int) -> tuple[Domain, int]:
         """The domain and sample of a number. Raises ValueError for one that no row has."""
-        most = int(self._first[-1]) * self._domains[0].periods
-        if not 0 <= number < most:
+        most = int(self._first[-1]) * max(_groups(domain) for domain in self._domains)
+        epoch, inside = divmod(number, max(int(self._first[-1]), 1))
+        d = int(np.searchsorted(self._first[1:-1], inside, "right"))
+        domain, sample = self._domains[d], inside - int(self._first[d]) + epoch * int(self._sizes[d])
+        if not 0 <= number < most or not domain.has(sample):
             raise ValueError(f"sample: {number} given, 0 to {most - 1} is allowed (empty rows have {EMPTY})")
-        epoch, number = divmod(number, int(self._first[-1]))
-        d = int(np.searchsorted(self._first, number, "right")) - 1
-        return self._domains[d], number - int(self._first[d]) + self._domains[d].first_of(epoch)
+        return domain, sample
+
+
+def _groups(domain: Domain) -> int:
+    """How many times as many samples as an epoch has have a number: those of all periods, and of another first one."""
+    return domain.periods + (-(-domain.first // domain.samples) if domain.first_of(0) else 0)
 
 
 def origins(
@@ -117,7 +123,7 @@ def origins(
         if past:
             known = list(_moved(store, entry, (past.document(number, row) for row in some)))
         else:
-            known = _provenance(store, entry, some)
+            known = provenance(store, entry, some)
         for document, more in zip(some, known, strict=True):
             start = int(offsets[document])
             end = int(offsets[document + 1]) if document + 1 < len(offsets) else entry.tokens
@@ -132,10 +138,10 @@ def _moved(store: Store, entry: ShardEntry, rows: Iterable[int]) -> Iterator[dic
     """`_provenance` of documents by their rows now; nothing is known of one that is there no more: its row is below
     0."""
     for row in rows:
-        yield from _provenance(store, entry, range(row, row + 1)) if row >= 0 else [{}]
+        yield from provenance(store, entry, range(row, row + 1)) if row >= 0 else [{}]
 
 
-def _provenance(store: Store, entry: ShardEntry, documents: range) -> list[dict[str, str]]:
+def provenance(store: Store, entry: ShardEntry, documents: range) -> list[dict[str, str]]:
     """What Origin says of these documents, for each."""
     if entry.provenance_file is None or not documents:
         return [{} for _ in documents]

@@ -92,7 +92,7 @@ class Schedule:
         self.domains, self.mixture = list(domains), mixture
         self.params, self.seed = order, seed
         self.rank, self.batch_size, self.step = rank, batch_size, world_size * batch_size
-        self.length = domains[0].samples if mixture is None else mixture.end  # positions of an epoch
+        self.length = domains[0].samples if mixture is None else mixture.end  # positions of a whole epoch
         self._rows = rows_of_rank(rank, world_size, batch_size, order.lanes)
         self._warn_of_poor_windows()
         self.order = lru_cache(maxsize=4 * len(self.domains))(self._order)
@@ -112,7 +112,7 @@ class Schedule:
     def _order(self, domain: int, epoch: int) -> Order:
         which = self.domains[domain]
         return Order(
-            which.samples,
+            which.samples_in(epoch),
             seed=self.seed,
             epoch=epoch,
             domain=which.name,
@@ -121,10 +121,14 @@ class Schedule:
             window=self.params.window,
         )
 
+    def length_of(self, epoch: int) -> int | None:
+        """Positions of this epoch: of the first one maybe another number."""
+        return self.length if self.mixture is not None else self.domains[0].samples_in(epoch)
+
     def reached(self, epoch: int, position: int) -> I64:
         """int64 [domains]: samples of each domain before this position, in all epochs."""
         if self.mixture is None:
-            return np.array([epoch * self.domains[0].samples + position], np.int64)
+            return np.array([self.domains[0].before(epoch) + position], np.int64)
         return self.mixture.counts(position)
 
     def samples(self, epoch: int, start: int, stop: int) -> tuple[I64, I64, I64, I64]:
@@ -135,13 +139,12 @@ class Schedule:
             return np.zeros(len(places), np.int64), np.full(len(places), epoch, np.int64), samples, places
         named, k = self.mixture.locate(start, stop)
         domains = named.astype(np.int64)
-        sizes = np.array([max(domain.samples, 1) for domain in self.domains], np.int64)[domains]
-        epochs = k // sizes
-        places = k - epochs * sizes
-        samples = np.empty(len(places), np.int64)
+        epochs, places, samples = np.empty_like(k), np.empty_like(k), np.empty_like(k)
         for d in np.unique(domains).tolist():
-            for e in np.unique(epochs[domains == d]).tolist():
-                mine = (domains == d) & (epochs == e)
+            its = domains == d
+            epochs[its], places[its] = self.domains[d].at(k[its])
+            for e in np.unique(epochs[its]).tolist():
+                mine = its & (epochs == e)
                 samples[mine] = self.order(d, e)[places[mine]] + self.domains[d].first_of(e)
         return domains, epochs, samples, places
 
@@ -149,8 +152,9 @@ class Schedule:
         """The next steps from a position on: as many as give this rank `rows` rows, at most up to the epoch's end."""
         steps = max(1, min(rows // self.batch_size, MAX_POSITIONS // self.step))
         stop = start + steps * self.step
-        if self.length is not None and self.length < stop:
-            stop = self.length
+        length = self.length_of(epoch)
+        if length is not None and length < stop:
+            stop = length
             steps = -(-(stop - start) // self.step)
         found = self.samples(epoch, start, stop)
         if self.mixture is None:

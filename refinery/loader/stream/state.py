@@ -20,7 +20,7 @@ class StateError(ValueError):
     """
 
 
-def _is_same(given: Any, here: Any) -> bool:
+def same(given: Any, here: Any) -> bool:
     """Whether they are equal; what cannot say so, as an array of several numbers, is not."""
     try:
         return bool(given == here)
@@ -28,13 +28,30 @@ def _is_same(given: Any, here: Any) -> bool:
         return False
 
 
-def check_identity(state: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
-    """Raise StateError unless `state` is a mapping that contains all items of `identity`."""
+CONTINUE = (
+    "open the earlier stream as it was, `old.load_state_dict(state)`, then `stream.continue_from(old)`: it delivers "
+    "what is left of the epoch, then whole epochs"
+)
+
+
+def check_identity(state: Mapping[str, Any], identity: Mapping[str, Any], corpus: str = "") -> None:
+    """Raise StateError unless `state` is a mapping that contains all items of `identity`. corpus: what this stream
+    reads, in words."""
     if not isinstance(state, Mapping):
         raise StateError(f"state: {state!r:.80} given, a mapping from state_dict is allowed")
     for name, here in identity.items():
-        if not _is_same(state.get(name), here):
-            raise StateError(f"state: {name} {state.get(name)!r:.200} given, this stream has {here!r}")
+        given = state.get(name)
+        if same(given, here):
+            continue
+        if name == "corpus" and corpus:
+            raise StateError(
+                f"state: corpus with another manifest given, this stream has {corpus}. Open it with the corpus of the "
+                f"state, or a version of that after a takedown; or, to finish the epoch here, {CONTINUE}"
+            )
+        if name == "shards":
+            both = ["all shards" if which is None else "chosen shards" for which in (given, here)]
+            raise StateError(f"state: of {both[0]}, this stream reads {both[1]}, which are others")
+        raise StateError(f"state: {name} {given!r:.200} given, this stream has {here!r}")
 
 
 def with_block(state: Mapping[str, Any], block: int | None, domains: Sequence[Domain]) -> Mapping[str, Any]:
@@ -68,10 +85,10 @@ def place_in(state: Mapping[str, Any], schedule: Any, loop: Any) -> tuple[int, i
     """Epoch and position of the state. Raises StateError where this schedule and loop have no such place, or the
     mixture up to there was another one."""
     epoch, position = count_in(state, "epoch"), count_in(state, "position")
-    length = schedule.length
-    most = 0 if schedule.mixture is not None else 2**62 // (length or 1)
+    most = 0 if schedule.mixture is not None else 2**62 // (schedule.length or 1)
     if epoch > most:
         raise StateError(f"state: epoch {epoch} given, 0 to {most} is allowed")
+    length = schedule.length_of(epoch)
     if length is not None and position > length:
         raise StateError(f"state: position {position} given, 0 to {length} is allowed; this stream ends there")
     if loop.is_beyond(epoch, position):
@@ -80,11 +97,24 @@ def place_in(state: Mapping[str, Any], schedule: Any, loop: Any) -> tuple[int, i
             "it with more epochs to continue"
         )
     mix = None if schedule.mixture is None else schedule.mixture.history(position)
-    if not _is_same(state.get("mix"), mix):
-        raise StateError(
-            f"state: made with the mixture {state.get('mix')!r:.80} up to position {position}, this stream has {mix!r}"
-        )
+    if not same(state.get("mix"), mix):
+        raise StateError(_other_weights(state.get("mix"), schedule, position))
     return epoch, position
+
+
+def _other_weights(given: Any, schedule: Any, position: int) -> str:
+    """That a state was made by other weights, and the line with which the stream can go on."""
+    if schedule.mixture is None:
+        return f"state: made with weights, this stream has none. To go on in plain epochs, {CONTINUE}"
+    stages = [f"MixStage({dict(stage.weights)}, tokens={stage.tokens})" for stage in schedule.mixture.params.stages]
+    if given is None:
+        return f"state: made without weights, this stream has {', '.join(stages)}. To go on by weights, {CONTINUE}"
+    tokens = position * schedule.domains[0].length
+    return (
+        f"state: made by other weights up to position {position} than {', '.join(stages)}. To change weights there, "
+        f"give those of the state first, as old: `weights=[MixStage(old, tokens={tokens}), {', '.join(stages)}]`, with "
+        f"the other options of MixParams unchanged; or {CONTINUE}"
+    )
 
 
 def digests_in(state: Mapping[str, Any], domains: int) -> list[int] | None:
@@ -113,7 +143,7 @@ def check_unchanged(state: Mapping[str, Any]) -> None:
     Without this a position that was moved by hand is noticed only at the epoch's end, by what was counted.
     """
     try:
-        is_whole = "check" not in state or _is_same(state["check"], checksum(state))
+        is_whole = "check" not in state or same(state["check"], checksum(state))
     except (TypeError, ValueError, RecursionError):  # of keys or values that no state has
         is_whole = False
     if not is_whole:

@@ -12,8 +12,11 @@ position, and a stream resumed with another number of ranks, workers or rows del
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from refinery.loader.arguments import MOST, flag, of_kind, whole
 from refinery.loader.format.manifest import SPLITS
@@ -23,36 +26,32 @@ from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.order.subset import check_subset
 from refinery.loader.packing.best_fit_domain import PieceStarts
 from refinery.loader.packing.packing import BestFitParams, Packing, packing_params
+from refinery.loader.read.damage import ON_DAMAGE, Damage, SkippingSource
 from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.read.samples import DocumentStarts, Domain
-from refinery.loader.read.versions.versions import NotDelivered, Version, Versions
+from refinery.loader.read.versions.past_source import PastSource
+from refinery.loader.read.versions.versions import Version, Versions
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.open_store import open_with
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
-from refinery.loader.stream.delivered import DeliveredBatches
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
 from refinery.loader.stream.lookahead import Lookahead, live_ranges
 from refinery.loader.stream.loops import Arranger
 from refinery.loader.stream.masks import MaskParams
 from refinery.loader.stream.prefetch import Prefetcher
+from refinery.loader.stream.resumed import ResumedBatches
 from refinery.loader.stream.state import (
     STATE_VERSION,
-    StateError,
-    check_identity,
-    check_unchanged,
     checksum,
     code_version,
-    digests_in,
-    place_in,
-    with_block,
 )
 from refinery.loader.view.open_readable import open_readable
 from refinery.loader.view.opened_view import OpenedView
 from refinery.loader.view.past_view import PastView, ViewVersions
 
 
-class TokenStream(DeliveredBatches):
+class TokenStream(ResumedBatches):
     """Batches of one rank: an iterator over dicts of numpy arrays of one shape, B = batch_size rows of
     S = sequence_length tokens.
 
@@ -89,6 +88,9 @@ class TokenStream(DeliveredBatches):
 
     packing: "best_fit", or BestFitParams: rows of whole documents, padded, instead of ranges of one sequence; documents
     longer than a row are cut to pieces of it, and no label crosses a document's end (refinery.loader.packing).
+
+    on_damage: "error", or "skip": where a shard's bytes are not those of the manifest, a row has a filler and no label,
+    and `not_delivered`, states and telemetry say what is missing (refinery.loader.read.damage).
 
     order: shape of the shuffle. fill_in_middle: reorder documents, cut between characters if `codec`, the tokenizer's
     (encode, decode), is given. prefetch: finished batches that a thread keeps ahead; 0 for no thread. A caller that
@@ -137,6 +139,7 @@ class TokenStream(DeliveredBatches):
         domain_ids: bool = False,
         sample_ids: bool = False,
         packing: str | BestFitParams | None = None,
+        on_damage: str = "error",
     ) -> None:
         lengths, best_fit = length_stages(sequence_length), packing_params(packing)
         if lengths is not None:
@@ -154,6 +157,9 @@ class TokenStream(DeliveredBatches):
         epochs = None if epochs is None else whole("epochs", epochs, 1)
         if split not in SPLITS:
             raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
+        if on_damage not in ON_DAMAGE:
+            raise ValueError(f"on_damage: {on_damage!r:.80} given, {' or '.join(map(repr, ON_DAMAGE))} is allowed")
+        self._damage = Damage() if on_damage == "skip" else None
         flags = {"loss_mask": loss_mask, "position_ids": position_ids, "doc_ids": doc_ids, "cu_seqlens": cu_seqlens}
         excluded = {"ignore_cross_document": ignore_cross_document, "ignore_eos": ignore_eos}
         ids = {"domain_ids": domain_ids, "sample_ids": sample_ids}
@@ -180,6 +186,7 @@ class TokenStream(DeliveredBatches):
             ViewVersions(self._opened, remote) if of_view else Versions(self._store, self.manifest, self.corpus)  # type: ignore[arg-type]
         )
         self._past: Version | PastView | None = None
+        self._published, self._carried = self.corpus, None
         self._remote = remote
         self._arrange = Arranger(
             self._opened, sequence_length, seed, self.order_params, (rank, world_size, batch_size), weights, epochs,
@@ -219,7 +226,18 @@ class TokenStream(DeliveredBatches):
         drawn = None if mixture is None or self._opened.is_view else mixture.params.drawn
         if self._opened.is_remote:
             remote = self._opened.fit(remote, self._shards, lambda: live_ranges(self._schedule), drawn)
-        return self._opened.source(self._shards, remote, self._counters, drawn)
+        found = self._opened.source(self._shards, remote, self._counters, drawn, self._damage is not None)
+        return found if self._damage is None else self._skipping(found, self._damage)
+
+    def _skipping(self, source: Any, damage: Damage) -> Any:
+        """The source, with what is damaged filled; inside one of an earlier version, for blocks are those of now."""
+        inner = source.inner if isinstance(source, PastSource) else source
+        special = self.manifest.tokenizer
+        filled = SkippingSource(inner, np.dtype(self.manifest.dtype).itemsize, special.eos_id or 0, damage)
+        if inner is source:
+            return filled
+        source.inner = filled
+        return source
 
     def _assembler(self, **how: Any) -> Assembler:
         ahead = Lookahead(self._source, self._schedule) if self._opened.is_remote else None
@@ -240,28 +258,37 @@ class TokenStream(DeliveredBatches):
 
     def _new_documents(self) -> tuple[Stop, DocumentStarts]:
         """Document starts, and the Stop that cancels the reading of indexes. Neither refers to the stream."""
-        stop, past = Stop(), self._past
+        stop, past, damage = Stop(), self._past, self._damage
+        load = self._opened.index_loader(self._shards, stop)
         if past is not None:
-            return stop, DocumentStarts(lambda number: past.index(number, stop))
-        kind = PieceStarts if self._packing else DocumentStarts
-        return stop, kind(self._opened.index_loader(self._shards, stop))
+            load = partial(past.index, stop=stop)
+        if damage is not None and not self._packing:
+            load = damage.load_index(load, self._shards, self.manifest.dtype)
+        documents = (PieceStarts if self._packing else DocumentStarts)(load)
+        if damage is not None and not self._packing and self._batch_params.needs_documents:
+            damage.touch = documents.load
+        return stop, documents
 
     def state_dict(self) -> dict[str, Any]:
-        """The position after the last batch delivered: JSON-able, at most 1 KiB.
+        """The position after the last batch delivered: JSON-able, small.
 
-        300 to 360 bytes, with weights 20 more per domain for up to 24 domains (refinery.loader.stream.usage). The same
-        on all ranks. Batches that were prefetched but not delivered do not count.
+        300 to 360 bytes, with weights 20 more per domain for up to 24 domains (refinery.loader.stream.usage); up to 1
+        KiB more where something is damaged, 400 bytes for each stream that is continued. The same on all ranks, except
+        for what is damaged. Batches that were prefetched but not delivered do not count.
         """
         self._after_fork()
         with self._lock:
             self._count()
             (epoch, position), usage = self._loop.at(self._epoch, self._position), self._usage.state()
+            damaged = self._left_out.state()
         state = self._identity() | {
             "mix": None if self._schedule.mixture is None else self._schedule.mixture.history(position),
             "epoch": epoch,
             "position": position,
             "usage": usage,
         }
+        state |= {"damaged": damaged} if damaged is not None else {}
+        state |= {"carried": self._carried} if self._carried is not None else {}
         return state | {"check": checksum(state)}
 
     def _identity(self) -> dict[str, Any]:
@@ -277,74 +304,10 @@ class TokenStream(DeliveredBatches):
             | (self._packing.identity if self._packing else {}),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue after the batch at which `state` was taken, whatever the number of ranks, workers or rows was.
-
-        Raises StateError, which names what differs, for a state of another corpus, split, seed, sequence length, order
-        or a mixture with another past, for a position beyond this stream's end, and for an invalid state. The stream is
-        then unchanged.
-
-        A state of an earlier version of this corpus, from which documents were taken since, is gone on with: every
-        other token keeps its step and place (`not_delivered`).
-        """
-        with self._lock:
-            old = dict(self.__dict__)
-            try:
-                self._turn_to(self._versions.of(state, self.corpus))
-                self._load(state)
-            except BaseException:
-                self.__dict__.update(old, _taking=True)  # what made batches may be closed
-                raise
-            if self._opened is not old["_opened"]:
-                old["_source"].close()
-
-    def _turn_to(self, version: str) -> None:
-        """Arrange everything as it is in a version of the corpus, and stop making batches if that is another one."""
-        if version == self.corpus:
-            return
-        if self._packing:
-            raise StateError(
-                "state: of an earlier version of this corpus, from which documents were taken since. Its documents "
-                "are packed into other rows now, so it cannot continue in them; deliver the rest from the earlier "
-                "version while it exists, or start a new stream with another seed"
-            )
-        self._halt()
-        self.corpus = version
-        if isinstance(self._versions, ViewVersions):
-            self._opened, past_view = self._versions.turn(version)
-            self._past = past_view
-            self._shards = self._opened.choose(self.split, None)
-            self._arrange = replace(self._arrange, opened=self._opened)
-        else:
-            before = self._past if isinstance(self._past, Version) else None
-            self._past, self._shards = self._versions.turn(version, self._shards, self.split, before)
-            inner = getattr(self._source, "inner", self._source)
-            self._source = self._past.source(inner, self._batch_params.pad_id) if self._past else inner
-        schedule, loop, self._ids = self._arrange(self._shards, self._filled)
-        self._replace_schedule(schedule, loop)
-        if isinstance(self._versions, ViewVersions):
-            self._source = self._open_source(self._remote)
-            self._versions.say(past_view)
-        self._stop, self._documents = self._new_documents()
-
-    @property
-    def not_delivered(self) -> NotDelivered | None:
-        """What this stream delivers not, as it goes on in an earlier version of the corpus; None where it does not."""
-        return None if self._past is None else self._past.not_delivered
-
-    def _load(self, state: Mapping[str, Any]) -> None:
-        given, state = state, with_block(state, self.order_params.block or None, self._schedule.domains)
-        check_identity(state, self._identity())
-        epoch, position = place_in(state, self._schedule, self._loop)
-        digests = digests_in(state, len(self._schedule.domains))
-        check_unchanged(given)
-        with self._lock:
-            self._move_to(epoch, position, digests)
-
     def receipt(self) -> dict[str, Any]:
         """A record, to store with a checkpoint, of what the model was trained on: JSON-able, 150 bytes per shard."""
         masks = asdict(self._batch_params.masks)
-        infill = self._batch_params.fill_in_middle
+        infill, missing = self._batch_params.fill_in_middle, self.not_delivered
         return {
             "state": self.state_dict(),
             "name": self.manifest.name,
@@ -359,7 +322,7 @@ class TokenStream(DeliveredBatches):
                 for number, entry in enumerate(self._shards)
             ],
             "code": code_version(),
-        }
+        } | ({"damaged": [list(place) for place in missing.damaged]} if missing and missing.damaged else {})
 
     def close(self) -> None:
         """Stop the threads and close files. `state_dict` still works."""

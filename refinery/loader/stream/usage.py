@@ -97,12 +97,12 @@ class Usage:
         if epoch != now.epochs[d]:
             raise UsageError(
                 f"{_name(domain)}: a sample of epoch {epoch} delivered after {now.samples[d]} samples of epoch "
-                f"{now.epochs[d]}, {domain.samples} expected"
+                f"{now.epochs[d]}, {domain.samples_in(now.epochs[d])} expected"
             )
         count, known, tokens = now.samples[d] + len(samples), now.digests[d], now.tokens[d]
         known = None if known is None else (known + digest(samples - domain.first_of(epoch))) & _MASK
         tokens = None if tokens is None else tokens + domain.inputs_per_shard(samples)
-        if count >= domain.samples:
+        if count >= domain.samples_in(epoch):
             self._check(d, epoch, count, known, tokens)
             epoch, count, known, tokens = epoch + 1, 0, 0, np.zeros(domain.shards, np.int64)
         return _Counts(
@@ -115,17 +115,17 @@ class Usage:
 
     def _check(self, d: int, epoch: int, count: int, known: int | None, tokens: I64 | None) -> None:
         domain = self._domains[d]
-        where = f"{_name(domain)}, epoch {epoch}"
-        if count != domain.samples:
-            raise UsageError(f"{where}: {count} samples delivered, {domain.samples} expected")
+        where, samples = f"{_name(domain)}, epoch {epoch}", domain.samples_in(epoch)
+        if count != samples:
+            raise UsageError(f"{where}: {count} samples delivered, {samples} expected")
         if tokens is not None:
-            expected = np.diff(domain.starts)
+            expected = domain.tokens_in(epoch)
             for i in np.flatnonzero(tokens != expected)[:1].tolist():
                 raise UsageError(
                     f"{where}: {tokens[i]} tokens of shard {domain.numbers[i]} delivered, {expected[i]} expected"
                 )
-        if known not in (None, digest_of_all(domain.samples)):
-            raise UsageError(f"{where}: {domain.samples} samples delivered, but some twice and some never")
+        if known not in (None, digest_of_all(samples)):
+            raise UsageError(f"{where}: {samples} samples delivered, but some twice and some never")
 
     def tokens(self) -> list[tuple[Domain, I64]]:
         """Input tokens of each domain delivered in the current epoch, by its shards; without domains resumed inside an
@@ -149,7 +149,7 @@ class Usage:
             known.append(tokens)
         self._now = now._replace(tokens=tuple(known))
         return [
-            (domain, tokens + epoch * np.diff(domain.starts))
+            (domain, tokens + (domain.tokens_in(0) + (epoch - 1) * np.diff(domain.starts) if epoch else 0))
             for domain, epoch, tokens in zip(self._domains, now.epochs, known, strict=True)
             if tokens is not None
         ]

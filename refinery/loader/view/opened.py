@@ -96,11 +96,14 @@ class OpenedCorpus(Corpus):
         remote: RemoteParams | None,
         counters: ReadCounters,
         drawn: Collection[str] | None = None,
+        tolerant: bool = False,
     ) -> TokenSource:
-        """Where tokens come from. drawn: the domains that will be read from, None for all."""
+        """Where tokens come from. drawn: the domains that will be read from, None for all. tolerant: as of
+        open_token_source."""
         return open_token_source(
-            self.store, shards, self.manifest.dtype, corpus=self.sha256, params=remote, counters=counters, drawn=drawn
-        )
+            self.store, shards, self.manifest.dtype, corpus=self.sha256, params=remote, counters=counters, drawn=drawn,
+            tolerant=tolerant,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Close what this object has opened: not `store`."""

@@ -237,6 +237,7 @@ class OpenedView(OpenedCorpus):
         remote: RemoteParams | None,
         counters: ReadCounters,
         drawn: Collection[str] | None = None,
+        tolerant: bool = False,
     ) -> TokenSource:
         """drawn: not used, for the domains are the view's, not those of its corpora."""
         members: dict[int, list[ShardEntry]] = {}
@@ -249,7 +250,7 @@ class OpenedView(OpenedCorpus):
         sources = [
             open_token_source(
                 self.corpora[corpus].store, some, self.manifest.dtype,
-                corpus=self._digest(corpus), params=remote, counters=counters,
+                corpus=self._digest(corpus), params=remote, counters=counters, tolerant=tolerant,
             )
             for corpus, some in members.items()
         ]  # fmt: skip

@@ -107,7 +107,8 @@ class PastView(OpenedView):
         """Of each chosen shard, where its tokens are now."""
         return [None if (at := self._place(n)) is None else at[0].runs[at[1]] for n in range(len(self._chosen))]
 
-    def _now(self, number: int, entry: ShardEntry) -> ShardEntry:
+    def entry_now(self, number: int, entry: ShardEntry) -> ShardEntry:
+        """A shard's entry in the corpus as it is."""
         at = self._place(number)
         return entry if at is None else at[0].now[at[1]]
 
@@ -135,9 +136,10 @@ class PastView(OpenedView):
         remote: RemoteParams | None,
         counters: ReadCounters,
         drawn: Collection[str] | None = None,
+        tolerant: bool = False,
     ) -> TokenSource:
-        now = [self._now(number, entry) for number, entry in enumerate(shards)]
-        inner = super().source(now, remote, counters, drawn)
+        now = [self.entry_now(number, entry) for number, entry in enumerate(shards)]
+        inner = super().source(now, remote, counters, drawn, tolerant)
         return PastSource(inner, self, self.manifest.tokenizer.eos_id or 0)
 
     def hidden(self, domains: Sequence[Any], labels: str, then: Finish) -> Callable[[Any], Any]:

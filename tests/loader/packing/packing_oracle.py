@@ -24,24 +24,25 @@ def documents(lengths: Lengths, domains: Iterable[str]) -> Iterator[tuple[int, i
 
 
 def expected_rows(
-    lengths: Lengths, domains: Iterable[str], length: int, block: int, epoch: int | None = None
+    lengths: Lengths, domains: Iterable[str], length: int, block: int, epoch: int | None = None, spare: int = SPARE
 ) -> list[Row]:
-    """All rows of an epoch, sorted; their pieces by first token. Without an epoch those of best fit decreasing."""
+    """All rows of an epoch, sorted; their pieces by first token. Without an epoch those of best fit decreasing. spare:
+    rows of a block for which it has one more, if it has more pieces than rows."""
     blocks: dict[int, list[tuple[int, Piece]]] = {}
     for first, own, size in documents(lengths, list(domains)):
         for start in range(0, size, length):
             piece = first + start, min(length, size - start), start + length < size
             blocks.setdefault(own // block, []).append((own + start, piece))
-    return sorted(row for its in blocks.values() for row in rows_of_block(its, length, epoch))
+    return sorted(row for its in blocks.values() for row in rows_of_block(its, length, epoch, spare))
 
 
-def rows_of_block(its: list[tuple[int, Piece]], length: int, epoch: int | None) -> list[Row]:
+def rows_of_block(its: list[tuple[int, Piece]], length: int, epoch: int | None, spare: int) -> list[Row]:
     """its: pieces with the tokens of the domain that they begin with."""
     pieces = [piece for _, piece in its]
     best = pack(pieces, [size for _, size, _ in pieces], length)
     if epoch is None:
         return [tuple(sorted(row)) for row in best]
-    wanted, rows = len(best) + len(best) // SPARE, [[PADDING_PIECE]] * (len(pieces) + 1)
+    wanted, rows = min(len(best) + len(best) // spare, len(pieces)), [[PADDING_PIECE]] * (len(pieces) + 1)
     key, noise, turn = hashed((epoch + 2) * GOLDEN) >> 1, NOISE, 0
     while len(rows) > wanted:
         turn += 1

@@ -184,7 +184,7 @@ def test_subset(corpus: Path, subset: float) -> None:
 
 
 def test_locate(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refinery.loader.stream.origins._provenance", lambda store, entry, some: [{} for _ in some])
+    monkeypatch.setattr("refinery.loader.stream.origins.provenance", lambda store, entry, some: [{} for _ in some])
     one = stream(corpus, sample_ids=True, domain_ids=True, epochs=2)
     numbers = [number for batch in one for number in batch["sample_ids"].tolist() if number >= 0]
     assert sorted(numbers) == list(range(2 * len(expected_rows(LAYOUT, LAYOUT, 16, BLOCK, 0))))
@@ -196,6 +196,20 @@ def test_locate(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert [(part.start, part.stop) for part in found] == [
                 (int(np.flatnonzero(ids == k)[0]), int(np.flatnonzero(ids == k)[-1]) + 1) for k in range(ids.max() + 1)
             ]
+
+
+def test_locate_where_only_some_domains_have_other_rows_in_each_epoch(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A subset that has all rows of one domain, and some of another."""
+    monkeypatch.setattr("refinery.loader.stream.origins.provenance", lambda store, entry, some: [{} for _ in some])
+    small = build_numbered(corpus / "small", {"a": [[500]], "b": [[2]]})
+    one = stream(small, subset=0.9, weights={"a": 1, "b": 1}, sample_ids=True, epochs=3)
+    numbers = {number for batch in one for number in batch["sample_ids"].tolist() if number >= 0}
+    assert max(numbers) > len(numbers)  # rows of another epoch
+    assert all(one.locate(number) for number in numbers)
+    with pytest.raises(ValueError, match="given, 0 to"):
+        one.locate(max(numbers) - 1)
 
 
 def test_remote_as_local(corpus: Path, tmp_path: Path) -> None:

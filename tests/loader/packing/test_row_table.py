@@ -33,6 +33,14 @@ def test_documents_of_a_block_are_never_apart(corpus: Path, monkeypatch: pytest.
     assert table_of(corpus) == whole
 
 
+def test_a_block_of_too_many_pieces(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """3,001 tokens in rows of 32."""
+    monkeypatch.setattr(row_table, "MOST_PIECES", 96)
+    with pytest.raises(ValueError, match=r"blocks of 4000 tokens given, which have up to \d+ pieces of documents"):
+        table_of(corpus, block=4000)
+    table_of(corpus, block=70)
+
+
 def made() -> RowTable:
     return RowTable(np.array([5, 9, 40]), np.array([4, 3, 9], np.int32), np.array([0, 2, 3]), np.array([0, 1, 2]))
 

@@ -20,7 +20,7 @@ from refinery.loader.storage.store import Store
 
 class LocalSource:
     """Shards in a local folder, memory-mapped: a read is one copy out of the page cache. drawn: the domains that will
-    be read from, None for all. Files of other domains may be missing.
+    be read from, None for all. Files of other domains may be missing. tolerant: any may, until it is read.
 
     The first read that touches a MiB compares it with its published checksum (about 0.1 ms, once per process). At most
     half of the limit on open files is kept open; with more shards than that, reading costs about 30 us more per sample.
@@ -37,12 +37,13 @@ class LocalSource:
         shards: Sequence[ShardEntry],
         dtype: npt.DTypeLike,
         drawn: Collection[str] | None = None,
+        tolerant: bool = False,
     ) -> None:
         if store.local_path("x") is None:
             raise ValueError(f"store: {store.root} given, a local folder is allowed")
         self._dtype = np.dtype(dtype).newbyteorder("<")
         self._store, self._shards = store, as_shards(shards)
-        for kind in ("bin", "idx"):
+        for kind in () if tolerant else ("bin", "idx"):
             for path, size in self._shards.files(kind, drawn):
                 if (found := store.size(path)) != size:
                     raise FormatError(f"{store.url(path)}: {describe_size(found)} found, {size} expected")
@@ -98,7 +99,10 @@ class LocalSource:
         file = self._shards[shard].bin
         path = self._store.local_path(file.path)
         assert path is not None  # noqa: S101 - it is a local folder
-        opened = MappedFile(path, file, self._dtype, self._verified.get(shard))
+        try:
+            opened = MappedFile(path, file, self._dtype, self._verified.get(shard))
+        except FileNotFoundError:
+            raise FormatError(f"{path}: {describe_size(None)} found, {file.size} expected") from None
         self._verified[shard] = opened.verified
         while len(self._open) >= self._most_open:
             self._open.popitem(last=False)

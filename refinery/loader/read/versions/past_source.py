@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refinery.loader.order.arrays import I64
-from refinery.loader.read.token_source import TokenRanges
+from refinery.loader.read.token_source import Lost, TokenRanges
 from refinery.loader.read.versions.past import GONE, Runs
 
 Range = tuple[int, int, int]
@@ -41,7 +41,7 @@ class PastSource:
             else:
                 self.inner.read_into(shard, now, part)
 
-    def read_pieces(self, pieces: I64, row: int, out: I64) -> None:
+    def read_pieces(self, pieces: I64, row: int, out: I64) -> Sequence[Lost] | None:
         moved: list[tuple[int, int, int, int, int]] = []
         for its, shard, start, count, place in pieces.tolist():
             runs = self._runs[shard]
@@ -54,7 +54,8 @@ class PastSource:
                     out[its - row, at : at + some] = self._fill
                 else:
                     moved.append((its, shard, now, some, at))
-        self.inner.read_pieces(np.array(moved, np.int64).reshape(-1, 5), row, out)
+        found: Sequence[Lost] | None = self.inner.read_pieces(np.array(moved, np.int64).reshape(-1, 5), row, out)
+        return found
 
     def will_need(self, ranges: TokenRanges) -> None:
         self.inner.will_need(self._now(ranges))

@@ -17,10 +17,12 @@ Finish = Callable[[Any], Any] | None
 
 @dataclass(frozen=True)
 class NotDelivered:
-    """What a stream leaves out that goes on in an earlier version of its corpus.
+    """What a stream leaves out that goes on in an earlier version of its corpus, or that reads around damage.
 
     documents, tokens: of its shards, that went since; in every epoch their places are filled, and no label. added,
-    added_tokens: added since then; only a stream that begins on the current version delivers them.
+    added_tokens: added since then; only a stream that begins on the current version delivers them. damaged_tokens:
+    inputs of this rank's rows that could not be read; damaged: (path of the shard, epoch, first token, end) of runs of
+    them, all of them if is_complete (a state has room for some).
     """
 
     documents: int
@@ -28,11 +30,15 @@ class NotDelivered:
     added: int
     added_tokens: int
     _listings: Callable[[], Iterator[dict[str, Any]]]
+    damaged_tokens: int = 0
+    damaged: tuple[tuple[str, int, int, int], ...] = ()
+    is_complete: bool = True
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every document that went from the shards or came, in all splits: `kind` ("removed" or "added"), id (hex),
         url, source, origin, split, domain, index (of the shard), row, token_offset, token_count, in the version before
-        or after its takedown."""
+        or after its takedown. Then each part of a document that is damaged: `kind` "damaged", and `epoch`; token_offset
+        and token_count are those of the part; row is -1 and the address "" where the index is damaged, too."""
         return self._listings()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from refinery.loader.stream import masks
 from refinery.loader.stream.assemble import Assembler, BatchParams, PreparedBatch
+from refinery.loader.stream.left_out import left_out_of
 from refinery.loader.stream.packed.packed_source import PackedSource
 from refinery.loader.stream.schedule import Schedule, StepPlan
 
@@ -29,15 +30,19 @@ class PackedAssembler(Assembler):
         files, places = np.full(samples.shape, -1), np.zeros(samples.shape, np.int64)
         for d, domain in enumerate(self._schedule.domains):
             mine = (domains == d) & (samples >= 0)
-            which = domain.first_shards(samples[mine])
+            begins = domain.inputs_of(samples[mine])[0]  # places; a row is in one file
+            which = np.searchsorted(domain.starts, begins, "right") - 1
             files[mine] = domain.numbers[which]
-            places[mine] = samples[mine] - domain.starts[which] // length
+            places[mine] = (begins - domain.starts[which]) // length
         for i in steps:
             started = time.perf_counter_ns()
             tokens = np.empty(self._shape, np.int64)
             tokens[files[i] < 0] = self._params.pad_id
-            starts, counts, valid, loss = self._packed.read(files[i].tolist(), places[i].tolist(), tokens)
-            columns = self._packed.read_columns(files[i].tolist(), places[i].tolist())
+            read = files[i].tolist(), places[i].tolist()
+            starts, counts, valid, loss = self._packed.read(*read, tokens)
+            columns, lost = self._packed.read_columns(*read), self._packed.lost(*read)
+            for each in lost:
+                tokens[each.row] = self._params.pad_id
             arrived = time.perf_counter_ns()
             batch = masks.fill(tokens, starts, counts, valid, self._masks)
             batch.update(columns)
@@ -47,4 +52,5 @@ class PackedAssembler(Assembler):
                     batch["loss_mask"] &= loss
             self.contents.append((int((valid > 0).sum()), int(counts.sum()), int(valid.sum())))
             between, padding = self._workers - 1, len(valid) * length - int(valid.sum())
-            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived, padding)
+            left, spent = left_out_of(lost, plan, i, 0, length), time.perf_counter_ns() - arrived
+            yield PreparedBatch(batch, plan, i, between, arrived - started, spent, padding, left)

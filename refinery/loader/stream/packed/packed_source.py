@@ -29,8 +29,9 @@ from refinery.loader.format.parquet.parquet_file import parquet
 from refinery.loader.native import rows as kernel
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import OrderParams
+from refinery.loader.read.damage import Damage
 from refinery.loader.read.remote.blocks import RemoteParams
-from refinery.loader.read.token_source import TokenRanges
+from refinery.loader.read.token_source import Lost, TokenRanges
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.packed.decoded_cache import DecodedCache, DecodedGroup, DecodedParams
@@ -71,7 +72,8 @@ class PackedSource:
     before it is parsed, each row by the contract when it is decoded, before any of its group is delivered. Raises
     FormatError, CorruptShard for a wrong checksum, FetchError for a network that fails. Memory:
     1 GiB of decoded groups (DecodedParams) and one more; what was fetched is in the cache on disk (RemoteParams).
-    decoded: keep decoded groups on disk, too. columns: names of structure columns that `read_columns` gives.
+    decoded: keep decoded groups on disk, too. damage: rows of a damaged group are left as they are in `out`, and this
+    says which groups are; None for an error. columns: names of structure columns that `read_columns` gives.
     """
 
     def __init__(
@@ -85,7 +87,9 @@ class PackedSource:
         params: RemoteParams | None = None,
         counters: ReadCounters | None = None,
         decoded: DecodedParams | None = None,
+        damage: Damage | None = None,
     ) -> None:
+        self._damage = damage
         self._columns = tuple(columns)
         self._store, self._files, self._layout = store, list(files), layout
         self._memory = (decoded or DecodedParams()).memory_bytes
@@ -187,7 +191,7 @@ class PackedSource:
         starts, loss = [], None
         counts, valid = np.zeros(len(out), np.int64), np.zeros(len(out), np.int64)
         for i, (number, row) in enumerate(zip(files, rows, strict=True)):
-            if number < 0:
+            if number < 0 or not self._is_sound(number, row // per_group):
                 continue
             group, place = self._group(number, row // per_group), row % per_group
             views[i] = group.tokens[place], None
@@ -203,11 +207,32 @@ class PackedSource:
         kernel.gather(views, 1, pieces, 0, out)
         return np.concatenate([np.empty(0, np.int64), *starts]), counts, valid, loss
 
+    def lost(self, files: Sequence[int], rows: Sequence[int]) -> list[Lost]:
+        """Which of the rows that were read are of damaged groups."""
+        length, damaged = self._layout.length, () if self._damage is None else self._damage.blocks
+        return [
+            Lost(i, number, row * length, length, 0)
+            for i, (number, row) in enumerate(zip(files, rows, strict=True))
+            if damaged and (number, row // self._layout.group_rows) in damaged
+        ]
+
+    def _is_sound(self, number: int, index: int) -> bool:
+        """Whether a row group can be read, or its error is to be raised."""
+        if self._damage is None:
+            return True
+        if (number, index) not in self._damage.blocks:
+            try:
+                self._group(number, index)
+            except FormatError as error:
+                self._damage.add_block(number, index, error)
+        return (number, index) not in self._damage.blocks
+
     def check_all(self) -> None:
         """Decode and check every row now. Raises the same errors as `read`."""
         for number, spans in enumerate(self._spans):
             for index in range(len(spans)):
-                self._group(number, index)
+                if self._is_sound(number, index):
+                    self._group(number, index)
 
     def read_columns(self, files: Sequence[int], rows: Sequence[int]) -> dict[str, npt.NDArray[Any]]:
         """The structure columns of the rows that `read` takes, [B, S] each; UNKNOWN where a file does not have one and
@@ -215,7 +240,7 @@ class PackedSource:
         shape, per_group = (len(files), self._layout.length), self._layout.group_rows
         found = {name: np.full(shape, UNKNOWN, STRUCTURE[name]) for name in self._columns}
         for i, (number, row) in enumerate(zip(files, rows, strict=True)):
-            if number >= 0 and found:
+            if number >= 0 and found and self._is_sound(number, row // per_group):
                 for name, values in self._group(number, row // per_group).columns.items():
                     found[name][i] = values[row % per_group]
         return found

@@ -82,6 +82,8 @@ class PackedStream(TokenStream):
                 self.close()
                 raise
 
+    _packed_files = staticmethod(row_files)
+
     def _choose(self, shards: Sequence[Any], order: OrderParams | None) -> tuple[Sequence[Any], OrderParams]:
         layout = self.manifest.packed
         if self._opened.is_view:
@@ -144,6 +146,7 @@ class PackedStream(TokenStream):
             params=remote,
             counters=self._counters,
             decoded=self._decoded,
+            damage=self._damage,
         )
 
     def _live_bytes(self) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from refinery.loader import TokenStream
+from refinery.loader import MixParams, MixStage, TokenStream
 from refinery.loader.errors import FormatError
 from refinery.loader.stream.state import StateError
 from tests.corpus_factory import edit_manifest
@@ -178,3 +178,34 @@ def test_lists_that_somebody_forged(column: str, value: Any, said: str, versions
         with pytest.raises(FormatError, match=said):
             new.load_state_dict(old.state_dict())
         assert new.state_dict() == state and next(new)
+
+
+def tokens_of(of: TokenStream, batch: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """(id of the document, number of the token in it) of a batch's inputs."""
+    for sample in batch["sample_ids"].tolist():
+        for origin in of.locate(sample) if sample >= 0 else ():
+            yield from ((origin.id, origin.first + i) for i in range(origin.stop - origin.start))
+
+
+def test_an_epoch_is_finished_by_other_weights(versions: list[Path]) -> None:
+    """`continue_from` a stream of the old version, opened there or in the new one: what it had used and is still there
+    does not come again; everything else of the new version comes once, with what came back."""
+    shape = {"sample_ids": True, "sequence_length": 256}
+    with stream(versions[0], **shape) as old, stream(versions[2], **shape) as earlier:
+        used = {token for _ in range(5) for token in tokens_of(old, next(old))}
+        earlier.load_state_dict(old.state_dict())
+        with stream(versions[2], epochs=1, **shape) as whole:
+            every = [token for batch in whole for token in tokens_of(whole, batch)]
+        names = dict.fromkeys(whole.domain_names, 1)
+        mix = MixParams([MixStage(names)], repeats=1, on_limit="renormalise")
+        options = {"weights": mix, "epochs": None, "sample_ids": True, "sequence_length": 128}
+        with stream(versions[2], **options) as new, stream(versions[2], **options) as again:
+            again.load_state_dict(new.continue_from(earlier))
+            found = [token for batch in again for token in tokens_of(again, batch)]
+            assert sorted(found) == sorted(set(every) - used) and len(set(every)) == len(every)
+            assert used & set(every) and used - set(every)  # some were taken out
+            state = new.continue_from(old)
+            assert state["usage"] == again.continue_from(earlier)["usage"] and new.steps_left == again.steps_left
+        with pytest.raises(StateError, match="other bytes here"), stream(versions[2]) as later:
+            next(later)
+            old.continue_from(later)
