@@ -19,9 +19,9 @@ def listed(text: str) -> list[str]:
     return [each for each in (part.strip() for part in text.split(",")) if each]
 
 
-def step_arguments(parser: ArgumentParser, annotates: bool = True, also: str = "") -> None:
-    """Inputs, output, shape, and those of every command that runs Beam jobs. annotates: whether it has labels.
-    also: what else the inputs may be."""
+def step_arguments(parser: ArgumentParser, annotates: bool = True, labels: bool = True, also: str = "") -> None:
+    """Inputs, output, shape, and those of every command that runs Beam jobs. annotates: whether it can label rows in
+    place of dropping some. labels: whether its labels may be files of their own. also: what else the inputs may be."""
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"files or globs: JSONL, CSV, TSV or Parquet{also}")
     parser.add_argument(
         "--output", required=True, metavar="FOLDER", help="where the files go; the accounts go to FOLDER.refinery"
@@ -39,6 +39,13 @@ def step_arguments(parser: ArgumentParser, annotates: bool = True, also: str = "
     )
     if annotates:
         parser.add_argument("--annotate", action="store_true", help="drop nothing: label every row instead")
+    if labels:
+        parser.add_argument(
+            "--labels",
+            default="fields",
+            choices=("fields", "attributes"),
+            help="where labels go: fields of the rows, or attributes: a file beside each file, in the form of Dolma's",
+        )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="set a further key of the recipe"
     )
@@ -63,12 +70,12 @@ def run_step(args: Namespace, flags: Sequence[str], make: "Callable[[], Step]") 
     with runner.open():
         from refinery.pipelines.run.api import runner_flags
         from refinery.pipelines.run.steps.run_step import StepRun
-        from refinery.pipelines.run.steps.step import Inputs
+        from refinery.pipelines.run.steps.step import inputs_of
 
         step = make()
-        labels = step.labels if step.always or getattr(args, "annotate", False) else ()
         given = {key: value for key in (*SOURCE_FIELDS, "format") if (value := getattr(args, key))}
-        inputs = Inputs(tuple(args.inputs), {**given, **step.fields}, args.layout, labels)
+        where = args.layout, getattr(args, "annotate", False), getattr(args, "labels", "fields")
+        inputs = inputs_of(step, args.inputs, given, *where)
         run = StepRun(step, inputs, args.output, tuple(args.set), shlex.join(["refinery", *sys.argv[1:]]))
         runner.flags = runner_flags(run.recipe(), args.runner, flags, run.accounts, args.work)
         totals = run.run(runner, args.work, args.discard_work).totals

@@ -13,6 +13,8 @@ from refinery.transforms.write.rows.writer import LAYOUT as AS_INPUT
 WIDTH = 120  # of a line of YAML
 SHARDS = "shards"
 LAYOUTS = (AS_INPUT, SHARDS)
+FIELDS, ATTRIBUTES = "fields", "attributes"
+LABELS = (FIELDS, ATTRIBUTES)
 SOURCE = "input"  # the name of the only source
 ID_FIELD = "id"  # by which rows are named, where they have it
 
@@ -42,12 +44,25 @@ class Step:
 @dataclass(frozen=True)
 class Inputs:
     """What a step reads, and in which shape it writes. paths: files or globs. fields: keys of the source, such as
-    `text_field`. layout: of LAYOUTS. annotate: the labels that all rows get; then none is dropped."""
+    `text_field`. layout: of LAYOUTS. annotate: the labels that all rows get; then none is dropped. labels: where they
+    go, of LABELS."""
 
     paths: tuple[str, ...]
     fields: Mapping[str, Any] = field(default_factory=dict)
     layout: str = AS_INPUT
     annotate: tuple[str, ...] = ()
+    labels: str = FIELDS
+
+
+def inputs_of(
+    step: Step, paths: Sequence[str], fields: Mapping[str, Any], layout: str, annotate: bool, labels: str
+) -> Inputs:
+    """What a step reads, as a person says it. Raises ValueError for places of labels where there are none."""
+    given = step.labels if annotate or step.always else ()
+    if labels != FIELDS and not given:
+        how = "without --keep" if step.always else "with --annotate"
+        raise ValueError(f"--labels: {labels} given, only {how} are there labels")
+    return Inputs(tuple(paths), {**fields, **step.fields}, layout, given, labels)
 
 
 @cache
@@ -75,6 +90,9 @@ def step_parts(name: str, inputs: Inputs, on: Sequence[Part]) -> list[Part]:
     if inputs.annotate:
         shape["annotate"] = list(inputs.annotate)
         why = "each file becomes one of the same name and form, with labels behind its fields; no row is dropped"
+    if inputs.labels == ATTRIBUTES:
+        shape["rows"] = {"labels": ATTRIBUTES}
+        why = "for each file one with the labels of its rows, as Dolma's toolkit reads them; no row is written"
     source = {"name": SOURCE, "paths": list(inputs.paths), "id_field": ID_FIELD, **inputs.fields}
     given = {key for part in on for key in part.keys}
     off = {key: value for key, value in switched_off().items() if key not in given}

@@ -50,7 +50,13 @@ def dedup_step(
         parts.append(Part("runs of 50 words are cut from all but one", {SUBSTRINGS.key: {"min_chars": 1}}))
     if url:
         parts.append(Part("one document of each address, the newest", {URL_DUPLICATES.key: True}))
-    return Step("dedup", parts, ("duplicate", "duplicate_of", "copies", "reason"))
+    labels = (
+        *(("duplicate", "duplicate_of", "copies", "cluster", "cluster_size") if whole or url else ()),
+        *(("lines_cut", "line_spans") if lines else ()),
+        *(("chars_cut", "substring_spans") if substrings else ()),
+        "reason",
+    )
+    return Step("dedup", parts, labels)
 
 
 def near_layout(threshold: float) -> tuple[int, int]:
@@ -77,7 +83,8 @@ def filter_step(rules: Sequence[str] = (), languages: Sequence[str] = ()) -> Ste
         on = {each for name in rules for each in PUBLISHED.get(name, (name,))}
         sets: dict[str, Any] = {name: name in on for name in RULE_SETS}
         parts.append(Part("published rules of quality", {"heuristics": sets}))
-    return Step("filter", parts, ("keep", "reason", *(LANGUAGE_LABELS if languages else ())))
+    labels = (*(LANGUAGE_LABELS if languages else ()), *(("rule_spans",) if "c4" in rules else ()))
+    return Step("filter", parts, ("keep", "reason", *labels))
 
 
 def redact_step(only: Sequence[str] = (), secrets: bool = True) -> Step:
@@ -89,7 +96,7 @@ def redact_step(only: Sequence[str] = (), secrets: bool = True) -> Step:
     parts = [Part("personal data in the text", {"pii": types})]
     if secrets:
         parts.append(Part("keys, tokens and passwords in the text", {"secrets": {"action": "redact"}}))
-    labels = ("pii", "pii_types", *(("secrets", "secret_rules") if secrets else ()))
+    labels = ("pii", "pii_types", "pii_spans", *(("secrets", "secret_types", "secret_spans") if secrets else ()))
     return Step("redact", parts, labels, discard=True)
 
 

@@ -177,7 +177,12 @@ def test_labels_in_place_of_removals(inputs: Path, tmp_path: Path) -> None:
         "b1": (True, "a5", 0, "near-duplicate"),
         "b2": (False, "", 2, ""),
     }
+    clusters = {name: (row["cluster"], row["cluster_size"]) for name, row in labels.items()}
+    assert clusters == {name: (name, 2) for name in ("a0", "a1", "a5", "b2")} | {
+        "a2": ("", 0), "a3": ("", 0), "a4": ("a0", 2), "b0": ("a1", 2), "b1": ("a5", 2)
+    }  # fmt: skip
     table = pq.read_table(tmp_path / "out" / "deep" / "c.parquet")
+    assert table["cluster"].to_pylist() == ["b2", "c1"] and table["cluster_size"].to_pylist() == [2, 1]
     assert table["duplicate_of"].to_pylist() == ["b2", ""] and table.schema.names[:4] == SCHEMA.names
     assert pq.read_schema(tmp_path / "out" / "d.parquet").equals(table.schema)
     assert failures(tmp_path / "out.refinery") == []
