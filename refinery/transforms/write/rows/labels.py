@@ -125,7 +125,7 @@ def judge_with_label(
         return doc
     answer = answer_of(judge(doc, *resource, params=params))
     result = answer.result
-    if not isinstance(result, Drop) and not (isinstance(result, Document) and result.text != doc.text):
+    if result is doc or not isinstance(result, Document | Drop):
         return answer
     places = {name: value for label in spans for name, value in label.noted(doc, result, params).items()}
     if isinstance(result, Document):
