@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from refinery.pipelines.shell.arguments import SOURCE_FIELDS, add_runner_arguments, result, say
 from refinery.pipelines.shell.exit_codes import ExitCode
-from refinery.transforms.core.wording import many
 
 if TYPE_CHECKING:
     from refinery.pipelines.run.steps.step import Step
@@ -24,7 +23,10 @@ def step_arguments(parser: ArgumentParser, annotates: bool = True, labels: bool 
     place of dropping some. labels: whether its labels may be files of their own. also: what else the inputs may be."""
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"files or globs: JSONL, CSV, TSV or Parquet{also}")
     parser.add_argument(
-        "--output", required=True, metavar="FOLDER", help="where the files go; the accounts go to FOLDER.refinery"
+        "--output",
+        required=True,
+        metavar="FOLDER",
+        help="where the files go; the accounts go to FOLDER.refinery, with --layout shards to FOLDER itself",
     )
     for name, what in SOURCE_FIELDS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", default="", metavar="NAME", help=f"the field of the {what}")
@@ -78,7 +80,7 @@ def run_step(args: Namespace, flags: Sequence[str], make: "Callable[[], Step]") 
         inputs = inputs_of(step, args.inputs, given, *where)
         run = StepRun(step, inputs, args.output, tuple(args.set), shlex.join(["refinery", *sys.argv[1:]]))
         runner.flags = runner_flags(run.recipe(), args.runner, flags, run.accounts, args.work)
-        totals = run.run(runner, args.work, args.discard_work).totals
-    result(f"{many(totals['documents'], 'document')} stay in {args.output}")
+        closing = run.closing(run.run(runner, args.work, args.discard_work))
+    result(closing)
     result(f"what went and why: {run.accounts}/report.html   check it: refinery verify {run.accounts}")
     return ExitCode.DONE

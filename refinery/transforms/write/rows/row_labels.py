@@ -7,7 +7,7 @@ from itertools import repeat
 import orjson
 
 from refinery.transforms.core.answers import Damaged, Skipped
-from refinery.transforms.core.document import COPIES, Document, Drop, RawDocument, Scalar
+from refinery.transforms.core.document import COPIES, Document, Drop, RawDocument, Scalar, text_bytes
 from refinery.transforms.core.names import LABEL_ORIGINAL as ORIGINAL
 from refinery.transforms.core.names import LABEL_REASON as REASON
 from refinery.transforms.core.safe_text import printable
@@ -51,6 +51,8 @@ def rows_beside(task: ReadTask, known: set[int], job: FilesJob) -> Iterator[tupl
             reason = ""
         elif job.labels:
             reason = _extraction(one, job.extract)
+        elif isinstance(one.content, str) and text_bytes(one.content) > job.extract.max_raw_bytes:
+            reason = OVER_LIMITS[0]
         else:
             is_empty = isinstance(one.content, str) and not one.is_html and not clean_text(one.content, from_html=False)
             reason = NO_TEXT[0] if is_empty else ""
