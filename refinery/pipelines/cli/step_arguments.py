@@ -43,7 +43,8 @@ def step_arguments(parser: ArgumentParser, annotates: bool = True, labels: bool 
         parser.add_argument("--annotate", action="store_true", help="drop nothing: label every row instead")
     if labels:
         parser.add_argument(
-            "--labels",
+            "--as",
+            dest="labels_as",
             default="fields",
             choices=("fields", "attributes"),
             help="where labels go: fields of the rows, or attributes: a file beside each file, in the form of Dolma's",
@@ -76,7 +77,7 @@ def run_step(args: Namespace, flags: Sequence[str], make: "Callable[[], Step]") 
 
         step = make()
         given = {key: value for key in (*SOURCE_FIELDS, "format") if (value := getattr(args, key))}
-        where = args.layout, getattr(args, "annotate", False), getattr(args, "labels", "fields")
+        where = args.layout, getattr(args, "annotate", False), getattr(args, "labels_as", "fields")
         inputs = inputs_of(step, args.inputs, given, *where)
         run = StepRun(step, inputs, args.output, tuple(args.set), shlex.join(["refinery", *sys.argv[1:]]))
         runner.flags = runner_flags(run.recipe(), args.runner, flags, run.accounts, args.work)

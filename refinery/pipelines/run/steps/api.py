@@ -25,7 +25,7 @@ Paths = Path | Sequence[Path]
 class Common(TypedDict, total=False):
     """What all steps take. text_field, url_field, id_field, date_field: names of the fields. format: of all inputs, by
     default by their names. layout: "as-input", a file for each input file, or "shards", a shuffled corpus of Parquet.
-    labels: where labels go, "fields" of the rows, or "attributes", files of their own. settings: further keys of the
+    labels_as: where labels go, "fields" of the rows, or "attributes", files of their own. settings: further keys of the
     recipe, "failures.max_ratio=0.1" each. runner, workers, flags, work, discard_work, scratch, quiet, say: as of
     `refinery.pipelines.refine`; here progress is shown unless `quiet`."""
 
@@ -35,7 +35,7 @@ class Common(TypedDict, total=False):
     date_field: str
     format: str
     layout: str
-    labels: str
+    labels_as: str
     settings: Sequence[str]
     runner: str
     workers: int | None
@@ -121,7 +121,7 @@ def extract(
 def _run(step: Step, paths: Paths, output: Path, annotate: bool, common: Common) -> refinery.corpus.PublishedCorpus:
     listed = (paths,) if isinstance(paths, (str, PathLike)) else paths
     given = {key: value for key, value in common.items() if key in (*SOURCE_FIELDS, "format") and value}
-    where = common.get("layout", AS_INPUT), annotate, common.get("labels", FIELDS)
+    where = common.get("layout", AS_INPUT), annotate, common.get("labels_as", FIELDS)
     inputs = inputs_of(step, [fspath(path) for path in listed], given, *where)
     run = StepRun(step, inputs, fspath(output), tuple(common.get("settings", ())))
     runner, work, say = common.get("runner", "local"), common.get("work", ""), common.get("say", silent)

@@ -16,7 +16,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.prefix import foreign_file, location
 from refinery.pipelines.run.refine import Refinement
-from refinery.pipelines.run.steps.step import SOURCE, Inputs, Part, Step, recipe_of, recipe_text, step_parts
+from refinery.pipelines.run.steps.step import ATTRIBUTES, SOURCE, Inputs, Part, Step, recipe_of, recipe_text, step_parts
 from refinery.pipelines.run.writing.output_files import output_files
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.wording import many
@@ -130,8 +130,10 @@ class StepRun:
         store = open_store(self.accounts)
         listed = load_outputs(store.read(OUTPUTS), store.url(OUTPUTS))
         rows = sum(file["rows"] for file in listed)
-        what = "have labels" if self.inputs.annotate else "stay"
-        return f"{rows:,} of {many(read, 'row')} {what}, in {many(len(listed), 'file')} in {self.place}"
+        if self.inputs.labels == ATTRIBUTES:
+            return f"attributes of {many(rows, 'row')}, in {many(len(listed), 'file')} in {self.place}"
+        labels = " with labels" if self.inputs.annotate else ""
+        return f"{rows:,} of {many(read, 'row')}{labels}, in {many(len(listed), 'file')} in {self.place}"
 
     def _warn(self, say: Callable[[str], None]) -> None:
         """Say what of the files is not as it was beside their rows."""

@@ -66,7 +66,7 @@ def inputs_of(
     given = step.labels if annotate or step.always else ()
     if labels != FIELDS and not given:
         how = "without --keep" if step.always else "with --annotate"
-        raise ValueError(f"--labels: {labels} given, only {how} are there labels")
+        raise ValueError(f"--as: {labels} given, only {how} are there labels")
     return Inputs(tuple(paths), {**fields, **step.fields}, layout, given, labels)
 
 

@@ -82,7 +82,7 @@ def test_labels_of_personal_data_hold_places_and_no_values(given: Path, tmp_path
 
 def test_attributes_are_aligned_with_the_rows(given: Path, tmp_path: Path) -> None:
     given.write_text("".join(f"{json.dumps(row)}\n" for row in [*PRIVATE, {"text": None}]) + "{broken\n")
-    refinery.redact(str(given), tmp_path / "attributes" / "mine", annotate=True, labels="attributes", **QUICKLY)
+    refinery.redact(str(given), tmp_path / "attributes" / "mine", annotate=True, labels_as="attributes", **QUICKLY)
     place = tmp_path / "attributes" / "mine" / "a.jsonl"
     found = lines_of(place)
     assert [type(row["id"]) for row in found] == [int, int, str, str, str] and set(found[0]) == {"id", "attributes"}
@@ -95,7 +95,7 @@ def test_attributes_are_aligned_with_the_rows(given: Path, tmp_path: Path) -> No
     place.write_bytes(place.read_bytes()[:-1])
     assert [*verify(accounts).failures]
     with pytest.raises(ValueError, match="only with --annotate are there labels"):
-        refinery.redact(str(given), tmp_path / "out", labels="attributes", **QUICKLY)
+        refinery.redact(str(given), tmp_path / "out", labels_as="attributes", **QUICKLY)
 
 
 def test_what_c4_would_cut(given: Path, tmp_path: Path) -> None:
