@@ -1,6 +1,7 @@
 """Run a step to its end, from wherever it stands, and say what went and why."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,11 @@ KEYS = {
     "sources[0].format:": "--format:",
     "annotate: given beside layout: shards": "--annotate: given beside --layout shards",
 }
+AGAINST = re.compile(r"reference_corpora\[[0-9]+\]: ")
+NOT_THERE = "signatures of"
+AGAIN = (
+    "; make them again without --discard-work, or run `refinery dedup` on the texts and name the accounts of that run"
+)
 SHOWN = 5  # warnings of files
 
 
@@ -56,6 +62,11 @@ def in_flags(step: Step) -> Iterator[None]:
         for key, flag in {**KEYS, **step.flags}.items():
             if told.startswith(key):
                 raise type(error)(flag + told.removeprefix(key)) from None
+        if found := AGAINST.match(told):
+            problem = told[found.end() :]
+            if NOT_THERE in problem:
+                problem = f"{problem.partition(';')[0]}{AGAIN}"
+            raise type(error)(f"--against: {problem}") from None
         raise
 
 
