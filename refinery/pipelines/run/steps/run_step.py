@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.format.manifest import RUN, Manifest
+from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.published.outputs import OUTPUTS, accounts_of, load_outputs
@@ -15,12 +16,16 @@ from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.errors import RefineError
+from refinery.pipelines.run.open_references import load_reference_corpora
+from refinery.pipelines.run.phases import Phase
 from refinery.pipelines.run.prefix import foreign_file, location
 from refinery.pipelines.run.refine import Refinement
+from refinery.pipelines.run.steps.signed_again import FOLDER, folder_of, is_signed, published_source, sign_again
 from refinery.pipelines.run.steps.step import ATTRIBUTES, SOURCE, Inputs, Part, Step, recipe_of, recipe_text, step_parts
 from refinery.pipelines.run.writing.output_files import output_files
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.wording import many
+from refinery.transforms.dedup.reference_corpora import ReferenceCorpus
 from refinery.transforms.read.remote.globs import glob_regex
 from refinery.transforms.read.sources import READ
 from refinery.transforms.write.rows.writer import LAYOUT
@@ -35,10 +40,6 @@ KEYS = {
     "annotate: given beside layout: shards": "--annotate: given beside --layout shards",
 }
 AGAINST = re.compile(r"reference_corpora\[[0-9]+\]: ")
-NOT_THERE = "signatures of"
-AGAIN = (
-    "; make them again without --discard-work, or run `refinery dedup` on the texts and name the accounts of that run"
-)
 SHOWN = 5  # warnings of files
 
 
@@ -63,15 +64,39 @@ def in_flags(step: Step) -> Iterator[None]:
             if told.startswith(key):
                 raise type(error)(flag + told.removeprefix(key)) from None
         if found := AGAINST.match(told):
-            problem = told[found.end() :]
-            if NOT_THERE in problem:
-                problem = f"{problem.partition(';')[0]}{AGAIN}"
-            raise type(error)(f"--against: {problem}") from None
+            raise type(error)(f"--against: {told[found.end() :]}") from None
         raise
 
 
 class StepRefinement(Refinement):
-    """The run of a step."""
+    """The run of a step. Corpora whose signatures are gone are read again, before copies of them are looked for."""
+
+    def prepare(self, probe: bool = False) -> None:
+        corpora = self.recipe.reference_corpora
+        self.unsigned = {number for number, corpus in enumerate(corpora) if not is_signed(corpus)}
+        for number in sorted(self.unsigned):
+            published_source(Corpus(corpora[number].prefix))
+        super().prepare(probe)
+
+    def _is_deduplicated(self) -> bool:
+        return bool(self.unsigned) or super()._is_deduplicated()
+
+    def _dedup(self, clean: Phase) -> Mapping[str, Any]:
+        if not self.unsigned:
+            return super()._dedup(clean)
+        found: list[ReferenceCorpus] = []
+        for number, corpus in enumerate(self.recipe.reference_corpora):
+            if number in self.unsigned:
+                found.append(sign_again(corpus, number, self.recipe, self.work, self.runner))
+            else:
+                found += load_reference_corpora(self.recipe.replace(reference_corpora=(corpus,)))
+        self.reference_corpora = tuple(found)
+        report = super()._dedup(clean)
+        for number in self.unsigned:
+            store = open_store(folder_of(self.work, number))
+            store.delete_many(name for page in store.pages() for name in page)
+        self.work_store.prune(FOLDER)
+        return report
 
     def _places(self) -> list[tuple[Store, str]]:
         return [(store, "Choose another --output.") for store, _ in super()._places()]
