@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
@@ -72,10 +73,15 @@ class StepRefinement(Refinement):
     """The run of a step. Corpora whose signatures are gone are read again, before copies of them are looked for."""
 
     def prepare(self, probe: bool = False) -> None:
-        corpora = self.recipe.reference_corpora
-        self.unsigned = {number for number, corpus in enumerate(corpora) if not is_signed(corpus)}
-        for number in sorted(self.unsigned):
-            published_source(Corpus(corpora[number].prefix))
+        self.unsigned: set[int] = set()
+        for number, corpus in enumerate(self.recipe.reference_corpora):
+            try:
+                opened = Corpus(corpus.prefix)
+                if opened.manifest and not is_signed(corpus):
+                    published_source(opened)
+                    self.unsigned.add(number)
+            except (FormatError, OSError, ValueError) as error:
+                raise ValueError(f"--against: {error}") from None
         super().prepare(probe)
 
     def _is_deduplicated(self) -> bool:
