@@ -65,12 +65,14 @@ PAGES = [line(id="p1", html=html(RIVER, BREAD)), line(id="p2", html=html(GERMAN)
 
 
 def make_files(folder: Path) -> Path:
-    """The files that the pages name: in/, new/, pages/ and crawl/."""
+    """The files that the pages name: in/, new/, pages/, documents/ and crawl/."""
     for name, rows in {"in/a.jsonl": A, "in/b.jsonl": B, "new/new.jsonl": NEW, "pages/pages.jsonl": PAGES}.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes("".join(f"{row}\n" for row in rows).encode())
     (folder / "in" / "2024").mkdir()
     (folder / "in" / "2024" / "c.jsonl.gz").write_bytes(gzip.compress(f"{A[0]}\n{A[3]}\n".encode()))
+    (folder / "documents").mkdir()
+    (folder / "documents" / "a.jsonl.gz").write_bytes(gzip.compress("".join(f"{row}\n" for row in B).encode()))
     records = [
         warc_record(http(html(RIVER).encode()), url="https://a.example/river"),
         warc_record(http(b"\x89PNG", ["Content-Type: image/png"]), url="https://a.example/picture.png"),

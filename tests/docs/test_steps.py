@@ -149,6 +149,16 @@ def test_lines_and_substrings(ran: Path) -> None:
     assert cut["a1"]["text"] == RIVER and "a3" not in cut and len(cut["a4"]["text"]) < len(RIVER) / 2
 
 
+def test_labels_beside_the_rows(ran: Path) -> None:
+    shown = json.loads(next(block.body for block in blocks(DOCS / "steps/attributes.md") if block.language == "text"))
+    found = {row["id"]: row["attributes"] for row in map(json.loads, lines(ran / "out/attributes/private/b.jsonl"))}
+    assert [*found] == [json.loads(row)["id"] for row in B]
+    assert shown["attributes"] == {key: found[shown["id"]][key] for key in shown["attributes"]}
+    assert KEY not in str(found) and "anna.smith" not in str(found)
+    near = [json.loads(line) for line in lines(ran / "attributes/near/a.jsonl.gz")]
+    assert [row["id"] for row in near] == [*found] and near[0]["attributes"]["near__duplicate__score"][0][2] == 0
+
+
 def test_rules(ran: Path) -> None:
     kept = [*rows(ran / "out/good/a.jsonl"), *rows(ran / "out/good/b.jsonl")]
     assert kept == ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "b1"]  # judged as English
@@ -206,7 +216,13 @@ def test_labels(ran: Path) -> None:
     assert (copies["a4"]["duplicate_of"], copies["a4"]["copies"], copies["a4"]["reason"]) == ("a1", 0, "near-duplicate")
     assert copies["a9"]["reason"] == "mine" and copies["a9"]["refinery_reason"] == ""
     assert copies["a5"]["reason"] == judged["a5"]["reason"] == "empty" and not judged["a5"]["keep"]
-    assert judged["b3"] == {"id": "b3", "text": "Too short to pass.", "keep": False, "reason": "gopher-too-few-words"}
+    assert judged["b3"] == {
+        "id": "b3",
+        "text": "Too short to pass.",
+        "keep": False,
+        "reason": "gopher-too-few-words",
+        "rule_spans": "",
+    }
     # What the queries of the page find: DuckDB and Polars read the same lines.
     assert Counter(row["reason"] for row in copies.values())["exact-duplicate"] == 2
     assert [*rows(ran / "out/near/a.jsonl")] == [

@@ -19,7 +19,7 @@ Interrupted? Run the same command again to continue where it stopped."""
 
 
 def arguments(parser: ArgumentParser) -> None:
-    step_arguments(parser, annotates=False, also="; without --html-field WARC, ARC, WET or HTML")
+    step_arguments(parser, annotates=False, labels=False, also="; without --html-field WARC, ARC, WET or HTML")
     parser.add_argument(
         "--html-field",
         default="",

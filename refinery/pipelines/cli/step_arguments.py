@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from refinery.pipelines.shell.arguments import SOURCE_FIELDS, add_runner_arguments, result, say
 from refinery.pipelines.shell.exit_codes import ExitCode
-from refinery.transforms.core.wording import many
 
 if TYPE_CHECKING:
     from refinery.pipelines.run.steps.step import Step
@@ -19,12 +18,15 @@ def listed(text: str) -> list[str]:
     return [each for each in (part.strip() for part in text.split(",")) if each]
 
 
-def step_arguments(parser: ArgumentParser, annotates: bool = True, also: str = "") -> None:
-    """Inputs, output, shape, and those of every command that runs Beam jobs. annotates: whether it has labels.
-    also: what else the inputs may be."""
+def step_arguments(parser: ArgumentParser, annotates: bool = True, labels: bool = True, also: str = "") -> None:
+    """Inputs, output, shape, and those of every command that runs Beam jobs. annotates: whether it can label rows in
+    place of dropping some. labels: whether its labels may be files of their own. also: what else the inputs may be."""
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"files or globs: JSONL, CSV, TSV or Parquet{also}")
     parser.add_argument(
-        "--output", required=True, metavar="FOLDER", help="where the files go; the accounts go to FOLDER.refinery"
+        "--output",
+        required=True,
+        metavar="FOLDER",
+        help="where the files go; the accounts go to FOLDER.refinery, with --layout shards to FOLDER itself",
     )
     for name, what in SOURCE_FIELDS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", default="", metavar="NAME", help=f"the field of the {what}")
@@ -39,6 +41,14 @@ def step_arguments(parser: ArgumentParser, annotates: bool = True, also: str = "
     )
     if annotates:
         parser.add_argument("--annotate", action="store_true", help="drop nothing: label every row instead")
+    if labels:
+        parser.add_argument(
+            "--as",
+            dest="labels_as",
+            default="fields",
+            choices=("fields", "attributes"),
+            help="where labels go: fields of the rows, or attributes: a file beside each file, in the form of Dolma's",
+        )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="set a further key of the recipe"
     )
@@ -63,15 +73,15 @@ def run_step(args: Namespace, flags: Sequence[str], make: "Callable[[], Step]") 
     with runner.open():
         from refinery.pipelines.run.api import runner_flags
         from refinery.pipelines.run.steps.run_step import StepRun
-        from refinery.pipelines.run.steps.step import Inputs
+        from refinery.pipelines.run.steps.step import inputs_of
 
         step = make()
-        labels = step.labels if step.always or getattr(args, "annotate", False) else ()
         given = {key: value for key in (*SOURCE_FIELDS, "format") if (value := getattr(args, key))}
-        inputs = Inputs(tuple(args.inputs), {**given, **step.fields}, args.layout, labels)
+        where = args.layout, getattr(args, "annotate", False), getattr(args, "labels_as", "fields")
+        inputs = inputs_of(step, args.inputs, given, *where)
         run = StepRun(step, inputs, args.output, tuple(args.set), shlex.join(["refinery", *sys.argv[1:]]))
         runner.flags = runner_flags(run.recipe(), args.runner, flags, run.accounts, args.work)
-        totals = run.run(runner, args.work, args.discard_work).totals
-    result(f"{many(totals['documents'], 'document')} stay in {args.output}")
+        closing = run.closing(run.run(runner, args.work, args.discard_work))
+    result(closing)
     result(f"what went and why: {run.accounts}/report.html   check it: refinery verify {run.accounts}")
     return ExitCode.DONE

@@ -35,9 +35,10 @@ from refinery.transforms.write.lookup.write_lookup import WriteLookup
 from refinery.transforms.write.records import KIND as RECORDS
 from refinery.transforms.write.records import PublishedFiles, WriteRecords
 from refinery.transforms.write.removals import WriteRemovals
+from refinery.transforms.write.rows.files_job import FilesJob
 from refinery.transforms.write.rows.labels import labelling, noting_changes
 from refinery.transforms.write.rows.write_files import KIND as OUTPUTS
-from refinery.transforms.write.rows.write_files import FilesJob, MergeOutputs, write_rows_back
+from refinery.transforms.write.rows.write_files import MergeOutputs, write_rows_back
 from refinery.transforms.write.rows.writer import LAYOUT
 from refinery.transforms.write.shard_reports import KIND as SHARDS
 from refinery.transforms.write.shard_reports import MergeShards
@@ -70,7 +71,7 @@ def apply_stages(
             recorder = DropRecorder(stage, params, categories_of(recipe)) if measure else None
             judging = stage
             if recipe.layout == LAYOUT and stage.output is Document and stage is not EXTRACT:
-                judging = labelling(stage) if recipe.annotate else noting_changes(stage)
+                judging = labelling(stage, recipe.annotate) if recipe.annotate else noting_changes(stage)
             docs = docs | judging(params, recipe.rejects, digests, recorder)
             measure_here(docs, recipe, points, stage.name)
     return docs

@@ -124,7 +124,8 @@ class Recipe(Params):
     stay, in their order; the accounts are in PREFIX`.refinery`"""
     annotate: tuple[str, ...] = ()
     """with `as-input`, drop nothing and label every row: names of the fields that rows get, which are `keep`, `reason`,
-    `duplicate`, `duplicate_of`, `copies`, and what stages note, such as `language`"""
+    `duplicate`, `duplicate_of`, `copies`, `cluster`, `cluster_size`, places in the text, such as `pii_spans`, and what
+    stages note, such as `language`: [annotate.md](steps/annotate.md)"""
     stages: tuple[UsedStage, ...] = ()
     """stages of your own; further keys of an element are the parameters of its stage"""
     tokenizer: TokenizerParams
@@ -196,7 +197,8 @@ class Recipe(Params):
         for name, off in absent_sections(lane).items():
             if getattr(self, name) != off:
                 raise ValueError(f"{name}: on given, the lane {lane.name} has no such stage, off is allowed")
-        check_layout(lane.writer, self.layout, self.annotate, self.notes())
+        stages = [stage.name for stage in lane.stages]
+        check_layout(lane.writer, self.layout, self.annotate, self.notes(), stages)
         check_writer(lane.writer, self.writer, self.shards)
         own = self._check_notes()
         compared = [stage for stage in lane.stages if isinstance(stage, ComparingStage)]

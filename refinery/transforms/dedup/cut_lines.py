@@ -14,7 +14,7 @@ four bits are then replaced by the number of words, capped at 15; a line without
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,8 @@ LINE_CUTS = Cuts(column="cut", note=CUT_LINES, dtype=CUT, tag=CUTS)
 class LineParams(Params):
     """Which lines are cut, and what must be left."""
 
+    LATER: ClassVar[tuple[str, ...]] = ("action",)
+
     max_documents: Annotated[int, Field(ge=1, lt=2**32)] = 6  # Llama 3, section 3.1.1: per 30 million documents
     """a line that occurs in more documents of the scope is cut out of all of them; documents are counted
     after deduplication, each once"""
@@ -46,6 +48,8 @@ class LineParams(Params):
     """lines of fewer words are kept; in scripts written without spaces every character is a word"""
     min_chars: Count = 300  # CCNet's min_len
     """a document that lost a line and has fewer characters left is dropped: `too-little-left`"""
+    action: Literal["cut", "note"] = "cut"
+    """`cut` cuts these lines out; `note` only counts them (`lines_cut`) and leaves the text as it is"""
 
 
 def list_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -98,14 +102,15 @@ def _is_blank(line: str) -> bool:
 def cut_lines(doc: Document, params: LineParams) -> Document | Drop:
     """The document without the lines that its meta names; itself where it names none.
 
-    meta["lines_cut"] is their number. "too-little-left" for a text of fewer than `min_chars` characters after a cut.
+    meta["lines_cut"] is their number; with action note the text stays. "too-little-left" for a text of fewer than
+    `min_chars` characters after a cut.
     The id stays: it names the text before the cut.
     """
     if CUT_LINES not in doc.meta:
         return doc
     numbers = [number for (number,) in LINE_CUTS.read(doc.meta)]
-    text = cut_text(doc.text, numbers)
-    if len(text) < params.min_chars or not text:
+    text = cut_text(doc.text, numbers) if params.action == "cut" else doc.text
+    if params.action == "cut" and (len(text) < params.min_chars or not text):
         return Drop("too-little-left")
     meta = {key: value for key, value in doc.meta.items() if key != CUT_LINES}
     return replace(doc, text=text, meta={**meta, "lines_cut": len(set(numbers))})
@@ -154,7 +159,7 @@ LINES = CuttingPass(
     cuts=LINE_CUTS,
     notes=(
         Note(CUT_LINES, str, "numbers of the lines to cut, until they are cut"),
-        Note("lines_cut", int, "lines that were cut out", counts=True),
+        Note("lines_cut", int, "lines that too many documents have, cut unless `action` is `note`", counts=True),
     ),
     reasons=(
         Reason(

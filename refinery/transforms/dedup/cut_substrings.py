@@ -37,9 +37,10 @@ class SubstringParams(Params):
     min_words: Annotated[int, Field(ge=SPAN_WORDS, le=MAX_WORDS)] = SPAN_WORDS  # Lee et al. 2022, section 4.1.1: 50
     """minimum number of words in a row that are repeated, in two kept documents or in one; in scripts written
     without spaces every character is a word"""
-    action: Literal["cut", "drop"] = "cut"
+    action: Literal["cut", "drop", "note"] = "cut"
     """`cut`: repeated text is cut out everywhere except in the document of best rank; `drop`: documents stay whole,
-    and those of which more than `max_share` would be cut are dropped"""
+    and those of which more than `max_share` would be cut are dropped; `note`: only its characters are counted
+    (`chars_cut`)"""
     max_share: Share = 0.5
     """with `drop`, the share of a text's characters that may be repeated text"""
     min_chars: Count = 300  # as for lines: CCNet's min_len
@@ -87,15 +88,17 @@ def cut_substrings(doc: Document, params: SubstringParams) -> Document | Drop:
     """The document without the spans that its meta names; itself where it names none.
 
     meta["chars_cut"] is the number of their characters. "too-little-left" for a text of fewer than `min_chars`
-    characters after a cut; with action `drop` "mostly-repeated" for more than `max_share` of repeated characters, and
-    nothing is cut. Where lines are to be cut, too, the emptied ones are added to them, so their numbers stay
-    true. The id stays: it names the text before the cut.
+    characters after a cut. With action `note` nothing is cut; nor with action `drop`, which gives "mostly-repeated" for
+    more than `max_share` of repeated characters. Where lines are to be cut, too, the emptied ones are added to them, so
+    their numbers stay true. The id stays: it names the text before the cut.
     """
     if CUT_SUBSTRINGS not in doc.meta:
         return doc
     spans = noted_spans(doc.meta, len(doc.text))
     chars = sum(end - begin for begin, end in spans)
     meta = {key: value for key, value in doc.meta.items() if key != CUT_SUBSTRINGS}
+    if params.action == "note":
+        return replace(doc, meta={**meta, "chars_cut": chars})
     if params.action == "drop":
         return Drop("mostly-repeated") if chars > params.max_share * len(doc.text) else replace(doc, meta=meta)
     text, emptied = empty_spans(doc.text, spans)
@@ -129,7 +132,7 @@ SUBSTRINGS = CuttingPass(
     keeps=(CUT_LINES,),  # line breaks stay where lines are to be cut
     notes=(
         Note(CUT_SUBSTRINGS, str, "spans of characters to cut, until they are cut"),
-        Note("chars_cut", int, "characters of repeated text that were cut out", counts=True),
+        Note("chars_cut", int, "characters of repeated text, which are cut unless `action` is `note`", counts=True),
     ),
     reasons=(
         Reason(

@@ -76,8 +76,9 @@ class PiiParams(Params):
 
     LATER: ClassVar[tuple[str, ...]] = ("style", "remains", "matching")
 
-    action: Literal["redact", "drop"] = "redact"
-    """`redact` replaces every match, `drop` refuses the document"""
+    action: Literal["redact", "drop", "note"] = "redact"
+    """`redact` replaces every match, `drop` refuses the document, `note` only counts the matches and leaves the text as
+    it is"""
     style: Literal["prose", "code"] = "prose"
     """`code`, for source files: `<redacted-email>`, `<redacted-network-address>` and `<redacted-path>/` for a home
     directory replace what has no replacement of its own, and values that belong to nobody in source code stay"""
@@ -294,9 +295,9 @@ def redact_pii(doc: Document, params: PiiParams) -> Document | Drop:
 def judge_pii(doc: Document, pseudonyms: Pseudonyms | None, params: PiiParams) -> Document | Drop:
     """The document without personal data; itself where there is none.
 
-    `meta["pii"]` is the number of matches, `meta["pii_types"]` how many of each type. With action drop: the reason of
-    the first rule that has a match. The id stays: it names the text before redaction. What is found after ROUNDS of
-    redaction is REMAINS where `remains` is drop, and raises FailClosed where it is fail.
+    `meta["pii"]` is the number of matches, `meta["pii_types"]` how many of each type. With action note the text stays;
+    with action drop: the reason of the first rule that has a match. The id stays: it names the text before redaction.
+    What is found after ROUNDS of redaction is REMAINS where `remains` is drop, and raises FailClosed where it is fail.
     """
     text, kinds = doc.text, Counter[Kind]()
     for _ in range(1 if params.remains == "unchecked" else ROUNDS):
@@ -304,7 +305,7 @@ def judge_pii(doc: Document, pseudonyms: Pseudonyms | None, params: PiiParams) -
         if not spans:
             break
         kinds.update(span.kind for span in spans)
-        if params.action == "drop":
+        if params.action != "redact":
             break
         text = _redacted(text, spans, pseudonyms, params)
     else:
@@ -353,7 +354,7 @@ def reason_of(kind: Kind) -> str:
 PII = Stage(
     name="pii",
     version=3,
-    summary="Replace personal data in every document, or drop the documents that have any.",
+    summary="Replace or count personal data in every document, or drop the documents that have any.",
     concerns=("personal-data",),
     params=PiiParams,
     judge=judge_pii,
@@ -361,7 +362,7 @@ PII = Stage(
     excerpts=False,
     libraries=("google-re2", "phonenumbers"),
     notes=(
-        Note("pii", int, "matches that were replaced", counts=True),
+        Note("pii", int, "matches, which are replaced unless `action` is `note`", counts=True),
         Note("pii_types", str, 'how many of each type: "email=2 phone=1"'),
     ),
     reasons=(

@@ -42,8 +42,9 @@ class SecretsParams(Params):
 
     LATER: ClassVar[tuple[str, ...]] = ("remains",)
 
-    action: Literal["redact", "drop"] = "redact"
-    """`redact` replaces every match; `drop` drops the document, with the rule's name as the reason"""
+    action: Literal["redact", "drop", "note"] = "redact"
+    """`redact` replaces every match; `drop` drops the document, with the rule's name as the reason; `note` only counts
+    the matches and leaves the document as it is"""
     replacement: Annotated[str, Field(min_length=1, max_length=64)] = "API_KEY_REDACTED"
     """replacement for a secret"""
     remains: Literal["drop", "fail"] = "drop"
@@ -139,6 +140,8 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     id. With action drop: the name of the first rule that matches. Drops that no action allows: "too-many-secrets",
     and "secret-remains" where a secret is still there after redaction; with `remains: fail` that raises FailClosed.
     """
+    if params.action == "note":
+        return _counted(doc, params)
     values: set[bytes] = set()
     found: Counter[str] = Counter()
     fields: dict[str, str] = {}
@@ -170,11 +173,30 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     meta = {key: fields.get(f"meta.{key}", value) for key, value in doc.meta.items()}
     if not is_readable(str(meta.get(FIELDS, "{}"))):  # part of an escape went
         return _remaining(doc, params)
-    rules = ",".join(f"{rule}:{count}" for rule, count in sorted(found.items()))
-    meta |= {"secrets": sum(found.values()), "secret_rules": rules}
+    meta |= _counts(found)
     text = fields["text"]
     number = doc.id if text == doc.text else document_id(text)
     return replace(doc, id=number, text=text, url=fields["url"], meta=meta)
+
+
+def _counted(doc: Document, params: SecretsParams) -> Document | Drop:
+    """The document with the notes that redaction would make; itself where there are no secrets."""
+    found: Counter[str] = Counter()
+    for name, value in {"text": doc.text, "url": doc.url, **doc.meta}.items():
+        if isinstance(value, str):
+            count = redact_inside if name == FIELDS else redact_text
+            try:
+                found.update(count(value, params, set())[1])
+            except TooManySecrets:
+                return Drop("too-many-secrets")
+            except SecretRemains:
+                found.update(span.rule for span in find(value.encode(), frozenset(params.off)))
+    return replace(doc, meta={**doc.meta, **_counts(found)}) if found else doc
+
+
+def _counts(found: Mapping[str, int]) -> Mapping[str, Scalar]:
+    rules = ",".join(f"{rule}:{count}" for rule, count in sorted(found.items()))
+    return {"secrets": sum(found.values()), "secret_rules": rules}
 
 
 def _remaining(doc: Document, params: SecretsParams) -> Drop:
@@ -190,14 +212,14 @@ def _remaining(doc: Document, params: SecretsParams) -> Drop:
 SECRETS = Stage(
     name="secrets",
     version=2,
-    summary="Replace credentials in every document, or drop the documents that have any.",
+    summary="Replace or count credentials in every document, or drop the documents that have any.",
     concerns=("credentials",),
     params=SecretsParams,
     judge=redact_secrets,
     excerpts=False,
     libraries=("google-re2",),
     notes=(
-        Note("secrets", int, "credentials that were replaced", counts=True),
+        Note("secrets", int, "credentials, which are replaced unless `action` is `note`", counts=True),
         Note("secret_rules", str, "rules that found them, each with its count"),
     ),
     reasons=(

@@ -227,6 +227,46 @@ def test_what_does_not_know_types(
     assert problem in said and "\n" not in said.partition("refinery: ")[2] and not (tmp_path / "out").exists()
 
 
+def test_a_takedown_writes_what_a_run_without_the_rows_writes(
+    rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Typed columns and the rest of the fields, of Parquet and of lines; shards in shuffled order."""
+    folder = tmp_path / "rows"
+    shutil.copytree(rows, folder)
+    recipe = typed_recipe(folder, shards={"validation": 0.0})
+    whole = refine_here(recipe, tmp_path / "whole")
+    (path,) = (whole / "train" / "web").glob("*.parquet")
+    last = {
+        f"{folder}/b.parquet@4",
+        next(row["origin"] for row in pq.read_table(path).to_pylist() if "many" in row["fields"]),
+    }
+    gone = [row["id"].hex() for row in pq.read_table(path).to_pylist() if row["origin"] in last]
+    (tmp_path / "ids.txt").write_text("".join(f"{each}\n" for each in gone))
+    words = [
+        "remove",
+        whole,
+        "--documents",
+        tmp_path / "ids.txt",
+        "--output",
+        tmp_path / "less",
+        "--workers",
+        0,
+        "--quiet",
+    ]
+    assert len(gone) == 2 and execute([str(word) for word in words]) == 0
+    assert verify(str(tmp_path / "less"), workers=1).failures == []
+    pq.write_table(parquet_of(range(7, 11)).drop_columns(["when"]), folder / "b.parquet")
+    lines = (folder / "more.jsonl").read_text().splitlines(keepends=True)
+    (folder / "more.jsonl").write_text(lines[0])
+    without = refine_here(recipe, tmp_path / "without")
+    (ours,), (theirs,) = ((out / "train" / "web").glob("*.parquet") for out in (tmp_path / "less", without))
+    assert ours.name == theirs.name and ours.read_bytes() == theirs.read_bytes()
+    spelt = refine_here(recipe, tmp_path / "spelt", "writer=text-jsonl")
+    words = ["remove", spelt, "--documents", tmp_path / "ids.txt", "--output", tmp_path / "no"]
+    assert execute([str(word) for word in words]) == 1
+    assert "JSON Lines with typed columns" in capsys.readouterr().err and not (tmp_path / "no").exists()
+
+
 def test_the_same_bytes_by_slices_and_after_the_inputs_went(rows: Path, tmp_path: Path) -> None:
     """Types are settled when a run begins: no later command looks at the inputs again."""
     folder = tmp_path / "rows"

@@ -74,6 +74,15 @@ def test_dropping_leaves_the_others_whole(max_share, kept):
     assert (answer.text, answer.meta) == (doc.text, {"kept": "x"})
 
 
+def test_counting_leaves_all_as_they_are():
+    doc = marked("abcde fghi", "abcde")
+    answer = cut_substrings(doc, SubstringParams(action="note"))
+    assert (answer.text, answer.meta) == (doc.text, {"kept": "x", "chars_cut": 5})
+    lines = make_document("menu\ntext", "f", source="web", meta={CUT_LINES: "0"})
+    answer = cut_lines(lines, LineParams(action="note"))
+    assert (answer.text, answer.meta) == (lines.text, {"lines_cut": 1})
+
+
 def test_lines_keep_their_numbers():
     text = "menu\n\nOne.\nrepeated text\nhere. And\n\nTwo\nmenu"
     doc = marked(text, "repeated text\nhere", **{CUT_LINES: "0,7"})

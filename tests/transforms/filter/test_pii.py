@@ -131,6 +131,9 @@ def test_document_keeps_its_id_and_gets_a_count() -> None:
     clean = make_document("nothing here")
     assert redact_pii(clean, PiiParams()) is clean
     assert redact_pii(doc, PiiParams(action="drop")) == Drop("pii-email")
+    for remains in ("unchecked", "drop", "fail"):
+        counted = redact_pii(doc, PiiParams(action="note", remains=remains))
+        assert counted == dataclasses.replace(doc, meta=result.meta)
 
 
 def test_offsets_are_characters() -> None:
@@ -209,7 +212,7 @@ def test_lone_surrogates_are_a_clean_error() -> None:
 
 
 def test_impossible_action() -> None:
-    with pytest.raises(ValueError, match=r"action: 'mask' \(text\) given, one of redact, drop is allowed"):
+    with pytest.raises(ValueError, match=r"action: 'mask' \(text\) given, one of redact, drop, note is allowed"):
         PiiParams(action="mask")  # type: ignore[arg-type]
 
 

@@ -209,6 +209,19 @@ def test_drop_names_the_rule() -> None:
     assert redact_secrets(doc, SecretsParams(action="drop")) == Drop("key")
 
 
+def test_credentials_that_are_only_counted() -> None:
+    """The same notes as where they are replaced; text, address and id stay."""
+    doc = make_document(f"token={TOKEN} and {TOKEN}", "f@0", meta={"title": f"signing_key = '{KEY}'"})
+    counted, redacted = redact_secrets(doc, SecretsParams(action="note")), redact_secrets(doc, SecretsParams())
+    assert isinstance(counted, Document) and isinstance(redacted, Document)
+    assert (counted.id, counted.text, counted.meta["title"]) == (doc.id, doc.text, doc.meta["title"])
+    assert [counted.meta[name] == redacted.meta[name] for name in ("secrets", "secret_rules")] == [True, True]
+    plain = make_document("nothing of that kind", "f@0")
+    assert redact_secrets(plain, SecretsParams(action="note")) is plain
+    several = make_document("\n".join(f"password = '{PASSWORD}{number}'" for number in range(2)), "f@0")
+    assert redact_secrets(several, SecretsParams(action="note", max_secrets=1)) == Drop("too-many-secrets")
+
+
 def test_a_list_of_credentials_is_dropped() -> None:
     text = "\n".join(f"password = '{PASSWORD}{number}'" for number in range(11))
     assert redact_secrets(make_document(text, "f@0"), SecretsParams(max_secrets=10)) == Drop("too-many-secrets")

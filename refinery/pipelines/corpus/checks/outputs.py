@@ -18,11 +18,15 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.answers import Damaged, Skipped
 from refinery.transforms.core.document import TEXT_ID, Document
 from refinery.transforms.extract.extract import EXTRACT, ExtractParams, extract_document
+from refinery.transforms.read.byte_source import MemberStream, open_source
+from refinery.transforms.read.lines import lines_of
 from refinery.transforms.read.plan import whole_file
 from refinery.transforms.read.remote.files import Found
 from refinery.transforms.read.sources import read_task
 from refinery.transforms.write.rows.rows_stage import ROWS, RowsParams
 from refinery.transforms.write.rows.writer import LAYOUT
+
+PIECE = 1 << 20  # bytes of a line that are held
 
 
 def listed_outputs(corpus: Corpus) -> list[dict[str, Any]]:
@@ -55,6 +59,9 @@ class OutputChecks:
         yield from failures
         if failures:
             return
+        if (self._recipe.params_of(ROWS) or RowsParams()).labels == "attributes":
+            yield from _count_rows(store.url(file["path"]), file)
+            return
         shard = self._shards.get((file["domain"], file["number"]))
         expected = _ids(self.corpus, shard) if shard is not None else iter(())
         documents = 0
@@ -69,6 +76,14 @@ class OutputChecks:
             documents += 1
         if documents != file["documents"]:
             yield f"{file['path']}: {documents} texts found, {file['documents']} expected from {OUTPUTS}"
+
+
+def _count_rows(path: str, file: Mapping[str, Any]) -> Iterator[str]:
+    """Failures of a file of attributes, which has a line for each row. path: where it is."""
+    with open_source(path, file["size"]) as source:
+        rows = sum(line.endswith(b"\n") for _, line in lines_of(MemberStream(source), PIECE))
+    if rows != file["rows"]:
+        yield f"{file['path']}: {rows} rows found, {file['rows']} expected from {OUTPUTS}"
 
 
 def _ids(corpus: Corpus, shard: ShardEntry) -> Iterator[tuple[bytes, ...]]:

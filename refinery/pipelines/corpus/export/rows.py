@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.document_fields import EXPORTS, columns_of
+from refinery.loader.format.kept_columns import KeptColumn
 from refinery.loader.format.manifest import Column, FileEntry, Manifest, ShardEntry, provenance_schema
 from refinery.loader.format.parquet.guarded import GuardedFile
 from refinery.loader.format.provenance import stage_columns
@@ -50,7 +51,7 @@ class TextDiffers(RuntimeError):
 @dataclass(frozen=True)
 class CorpusFacts:
     """What a worker must know of a corpus beside a shard's entry. root: its location. writer: what wrote its shards.
-    tokenizer: path of its file; of a corpus of texts dtype and tokenizer are ""."""
+    tokenizer: path of its file; of a corpus of texts dtype and tokenizer are "". kept: columns for fields."""
 
     root: str
     columns: tuple[Column, ...]
@@ -59,23 +60,24 @@ class CorpusFacts:
     tokenizer: str = ""
     bos_id: int | None = None
     eos_id: int | None = None
+    kept: tuple[KeptColumn, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of its documents beside their texts."""
-        return provenance_schema(self.columns, self.writer.counts_tokens)
+        return provenance_schema(self.columns, self.writer.counts_tokens, kept=self.kept)
 
     @property
     def file_schema(self) -> pa.Schema:
         """The columns of its provenance files."""
-        return provenance_schema(self.columns, self.writer.counts_tokens, self.writer.has_text_column)
+        return provenance_schema(self.columns, self.writer.counts_tokens, self.writer.has_text_column, self.kept)
 
 
 def corpus_facts(root: str, manifest: Manifest) -> CorpusFacts:
     """The facts of the corpus at `root`. Raises FormatError for one of texts whose writer is not known here."""
     writer = find_writer(manifest)
     if not manifest.has_tokens:
-        return CorpusFacts(root, manifest.columns, writer)
+        return CorpusFacts(root, manifest.columns, writer, kept=manifest.kept)
     own = manifest.tokenizer
     path = open_store(root).url(own.path)
     return CorpusFacts(root, manifest.columns, writer, manifest.dtype, path, own.bos_id, own.eos_id)

@@ -18,6 +18,7 @@ import orjson
 import pyarrow as pa
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.kept_columns import KeptColumn
 from refinery.loader.format.manifest import ShardEntry, shard_name
 from refinery.loader.format.packed import PackedFormat
 from refinery.loader.format.parquet.batches import bounded_table
@@ -29,11 +30,13 @@ from refinery.pipelines.corpus.export.text_job import finish, finished, record_n
 from refinery.pipelines.published.shard_texts import shard_texts
 from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.document import meta_json
+from refinery.transforms.core.document import FIELDS, meta_json
 from refinery.transforms.core.exchange.records import side_output_record
 from refinery.transforms.core.exchange.side_outputs import add_side_output
 from refinery.transforms.core.job.read_task_list import ReadTaskList
 from refinery.transforms.core.job.task_list import TaskList
+from refinery.transforms.core.json_text.members import joined, raw_members, to_json
+from refinery.transforms.read.values.arrow_values import values_of
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -132,6 +135,7 @@ def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
             packed=job.packed,
             counted=job.counted,
             writer=job.corpus.writer,
+            kept=job.corpus.kept,
             keep_empty=True,  # the version before has it, and a state of that version counts its tokens
         )
         with closing(written):  # what follows are statistics, which are counted of all shards together
@@ -157,6 +161,8 @@ def staying(store: Store, entry: ShardEntry, plan: Mapping[str, Any], job: Rewri
     kept = table.take(pa.array(rows))
     ids, metas, columns = kept["id"].to_pylist(), [], []
     own = {column.name: kept[column.name].to_pylist() for column in job.corpus.columns}
+    if job.corpus.kept:
+        own[FIELDS] = whole_fields(kept, job.corpus.kept)
     facts = zip(kept["meta"].to_pylist(), kept["copies"].to_pylist(), kept["sources"].to_pylist(), strict=True)
     for at, (meta, count, sources) in enumerate(facts):
         count, sources = copies.get(ids[at], (count, sources))
@@ -193,6 +199,18 @@ def shuffled_meta(meta: str, own: Mapping[str, Any], copies: int, sources: Seque
     which takes the stages' columns out of it."""
     columns = {name: value for name, value in own.items() if value not in (None, "")}
     return {**orjson.loads(meta), **columns, "copies": copies, "copy_sources": ",".join(sources)}
+
+
+def whole_fields(table: pa.Table, columns: Sequence[KeptColumn]) -> list[str]:
+    """All kept fields of each document as a JSON object: the inverse of `transforms.write.kept_values`, which splits
+    them into typed columns and the rest."""
+    found = [raw_members(text) if text else {} for text in table[FIELDS].to_pylist()]
+    for column in columns:
+        values, _ = values_of(table[column.name].combine_chunks())
+        for members, value in zip(found, values, strict=True):
+            if value is not None:
+                members[column.field], _ = to_json(value)
+    return [joined(members) if members else "" for members in found]
 
 
 def structure(meta: Mapping[str, Any], tokens: bytes, job: RewriteJob) -> bytes:

@@ -56,10 +56,11 @@ class Options:
 
 def refuse_unfit(manifest: Manifest) -> None:
     """Raises RefineError for a corpus of texts whose shards cannot be written again: a takedown puts documents where a
-    hash of their ids says, and knows no types of kept fields."""
+    hash of their ids says. JSON Lines keep the spelling of fields that typed columns only have the values of."""
     plan = read_plan(manifest.recipe)
     what = "a corpus that is in input order" if plan and plan.by_input else ""
-    what = what or ("a corpus with typed columns for fields of records" if manifest.kept else "")
+    is_spelt = manifest.kept and not manifest.written.has_text_column
+    what = what or ("JSON Lines with typed columns for fields of records" if is_spelt else "")
     if what:
         raise RefineError(
             f"{manifest.name!r:.100}: {what}, and `refinery remove` does not write such shards again; run the recipe "

@@ -8,6 +8,7 @@ from typing import Any
 from refinery.loader.format.manifest import TokenFacts
 from refinery.loader.format.shard_list import as_shards
 from refinery.pipelines.progress.words import human_bytes
+from refinery.pipelines.published.outputs import outputs_of
 from refinery.pipelines.published.packed_counts import packed_line
 from refinery.pipelines.run.empty_sources import empty_sources, loss_warnings
 from refinery.pipelines.run.funnel import funnel_table
@@ -17,6 +18,7 @@ from refinery.pipelines.runners.dataflow.job_records import JobRecord, cancel_co
 from refinery.pipelines.runners.dataflow.jobs import ENDED
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.core.wording import many
+from refinery.transforms.write.rows.writer import ACCOUNTS
 
 LINE = 2_000  # characters of a line that are shown
 SHOWN_ENDED = 3  # of the jobs that succeeded, the last ones; running and failed jobs are always shown
@@ -171,8 +173,11 @@ def advice(found: Inspection) -> Iterator[str]:
     elif found.state == "complete":
         yield f"next: refinery verify {found.prefix}"
     else:
-        yield f"next: refinery {'tokenize TEXTS' if found.texts else 'refine RECIPE'} … {place}"
-        yield "      (the command that started the run resumes it)"
+        if found.prefix.rstrip("/").endswith(ACCOUNTS):  # of one step
+            yield f"next: the command in the first lines of {outputs_of(found.prefix)}.yaml resumes the run"
+        else:
+            yield f"next: refinery {'tokenize TEXTS' if found.texts else 'refine RECIPE'} … {place}"
+            yield "      (the command that started the run resumes it)"
         cleaned = any(phase.name == PHASES[0] and phase.state == "done" for phase in found.phases)
         if cleaned and (empty := empty_sources(found.funnel)):
             names = safe(", ".join(empty))

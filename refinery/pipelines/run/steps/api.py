@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 import refinery.corpus
 from refinery.pipelines.run.api import runner_flags, silent
 from refinery.pipelines.run.steps.run_step import StepRun
-from refinery.pipelines.run.steps.step import SHARDS, Inputs, Step
+from refinery.pipelines.run.steps.step import FIELDS, SHARDS, Step, inputs_of
 from refinery.pipelines.run.steps.steps import dedup_step, extract_step, filter_step, language_step, redact_step
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.runners.scratch import scratch_of
@@ -25,8 +25,9 @@ Paths = Path | Sequence[Path]
 class Common(TypedDict, total=False):
     """What all steps take. text_field, url_field, id_field, date_field: names of the fields. format: of all inputs, by
     default by their names. layout: "as-input", a file for each input file, or "shards", a shuffled corpus of Parquet.
-    settings: further keys of the recipe, "failures.max_ratio=0.1" each. runner, workers, flags, work, discard_work,
-    scratch, quiet, say: as of `refinery.pipelines.refine`; here progress is shown unless `quiet`."""
+    labels_as: where labels go, "fields" of the rows, or "attributes", files of their own. settings: further keys of the
+    recipe, "failures.max_ratio=0.1" each. runner, workers, flags, work, discard_work, scratch, quiet, say: as of
+    `refinery.pipelines.refine`; here progress is shown unless `quiet`."""
 
     text_field: str
     url_field: str
@@ -34,6 +35,7 @@ class Common(TypedDict, total=False):
     date_field: str
     format: str
     layout: str
+    labels_as: str
     settings: Sequence[str]
     runner: str
     workers: int | None
@@ -119,9 +121,8 @@ def extract(
 def _run(step: Step, paths: Paths, output: Path, annotate: bool, common: Common) -> refinery.corpus.PublishedCorpus:
     listed = (paths,) if isinstance(paths, (str, PathLike)) else paths
     given = {key: value for key, value in common.items() if key in (*SOURCE_FIELDS, "format") and value}
-    labels = step.labels if annotate or step.always else ()
-    layout = common.get("layout", AS_INPUT)
-    inputs = Inputs(tuple(fspath(path) for path in listed), {**given, **step.fields}, layout, labels)
+    where = common.get("layout", AS_INPUT), annotate, common.get("labels_as", FIELDS)
+    inputs = inputs_of(step, [fspath(path) for path in listed], given, *where)
     run = StepRun(step, inputs, fspath(output), tuple(common.get("settings", ())))
     runner, work, say = common.get("runner", "local"), common.get("work", ""), common.get("say", silent)
     flags = runner_flags(run.recipe(), runner, common.get("flags", ()), run.accounts, work)

@@ -13,8 +13,10 @@ from refinery.transforms.write.rows.writer import LAYOUT as AS_INPUT
 WIDTH = 120  # of a line of YAML
 SHARDS = "shards"
 LAYOUTS = (AS_INPUT, SHARDS)
+FIELDS, ATTRIBUTES = "fields", "attributes"
+LABELS = (FIELDS, ATTRIBUTES)
 SOURCE = "input"  # the name of the only source
-ID_FIELD = "id"  # by which rows are named, where they have it
+ID_FIELD, ID = "id_field", "id"  # the field by which rows are named, where they have it
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,15 @@ class Part:
     keys: Mapping[str, Any]
 
 
+TRACED = Part("what goes is listed row by row in rejects/", {"rejects": {"rate": 1.0}})
+
+
 @dataclass(frozen=True)
 class Step:
     """What one command does. name: the command's. on: what it switches on. labels: the fields that rows get where it
-    annotates; always: in any case. fields: further keys of the source. discard: whether its parts, which hold the
-    texts as they were, must go at the end."""
+    annotates; always: in any case. fields: further keys of the source, None for one that it has not. discard: whether
+    its parts, which hold the texts as they were, must go at the end. flags: how messages about a key of the recipe
+    begin, and the flag that it comes from."""
 
     name: str
     on: Sequence[Part]
@@ -37,17 +43,31 @@ class Step:
     always: bool = False
     fields: Mapping[str, Any] = field(default_factory=dict)
     discard: bool = False
+    flags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Inputs:
     """What a step reads, and in which shape it writes. paths: files or globs. fields: keys of the source, such as
-    `text_field`. layout: of LAYOUTS. annotate: the labels that all rows get; then none is dropped."""
+    `text_field`. layout: of LAYOUTS. annotate: the labels that all rows get; then none is dropped. labels: where they
+    go, of LABELS."""
 
     paths: tuple[str, ...]
     fields: Mapping[str, Any] = field(default_factory=dict)
     layout: str = AS_INPUT
     annotate: tuple[str, ...] = ()
+    labels: str = FIELDS
+
+
+def inputs_of(
+    step: Step, paths: Sequence[str], fields: Mapping[str, Any], layout: str, annotate: bool, labels: str
+) -> Inputs:
+    """What a step reads, as a person says it. Raises ValueError for places of labels where there are none."""
+    given = step.labels if annotate or step.always else ()
+    if labels != FIELDS and not given:
+        how = "without --keep" if step.always else "with --annotate"
+        raise ValueError(f"--as: {labels} given, only {how} are there labels")
+    return Inputs(tuple(paths), {**fields, **step.fields}, layout, given, labels)
 
 
 @cache
@@ -75,7 +95,11 @@ def step_parts(name: str, inputs: Inputs, on: Sequence[Part]) -> list[Part]:
     if inputs.annotate:
         shape["annotate"] = list(inputs.annotate)
         why = "each file becomes one of the same name and form, with labels behind its fields; no row is dropped"
-    source = {"name": SOURCE, "paths": list(inputs.paths), "id_field": ID_FIELD, **inputs.fields}
+    if inputs.labels == ATTRIBUTES:
+        shape["rows"] = {"labels": ATTRIBUTES}
+        why = "for each file one with the labels of its rows, as Dolma's toolkit reads them; no row is written"
+    fields = {ID_FIELD: ID, **inputs.fields}
+    source = {"name": SOURCE, "paths": list(inputs.paths), **{key: fields[key] for key in fields if fields[key]}}
     given = {key for part in on for key in part.keys}
     off = {key: value for key, value in switched_off().items() if key not in given}
     return [
@@ -83,6 +107,7 @@ def step_parts(name: str, inputs: Inputs, on: Sequence[Part]) -> list[Part]:
         Part("what is read", {"sources": [source]}),
         Part(why, shape),
         *on,
+        *(() if inputs.annotate else (TRACED,)),
         Part("every other stage is off", off),
     ]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from refinery.pipelines.run.steps.step import Part, Step
+from refinery.pipelines.run.steps.step import ID_FIELD, SOURCE, Part, Step
 from refinery.transforms.core.wording import nearest
 from refinery.transforms.dedup.cut_lines import LINES
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS
@@ -50,7 +50,13 @@ def dedup_step(
         parts.append(Part("runs of 50 words are cut from all but one", {SUBSTRINGS.key: {"min_chars": 1}}))
     if url:
         parts.append(Part("one document of each address, the newest", {URL_DUPLICATES.key: True}))
-    return Step("dedup", parts, ("duplicate", "duplicate_of", "copies", "reason"))
+    labels = (
+        *(("duplicate", "duplicate_of", "copies", "cluster", "cluster_size") if whole or url else ()),
+        *(("lines_cut", "line_spans") if lines else ()),
+        *(("chars_cut", "substring_spans") if substrings else ()),
+        "reason",
+    )
+    return Step("dedup", parts, labels, flags={"near_dup.threshold:": "--near:"})
 
 
 def near_layout(threshold: float) -> tuple[int, int]:
@@ -77,7 +83,8 @@ def filter_step(rules: Sequence[str] = (), languages: Sequence[str] = ()) -> Ste
         on = {each for name in rules for each in PUBLISHED.get(name, (name,))}
         sets: dict[str, Any] = {name: name in on for name in RULE_SETS}
         parts.append(Part("published rules of quality", {"heuristics": sets}))
-    return Step("filter", parts, ("keep", "reason", *(LANGUAGE_LABELS if languages else ())))
+    labels = (*(LANGUAGE_LABELS if languages else ()), *(("rule_spans",) if "c4" in rules else ()))
+    return Step("filter", parts, ("keep", "reason", *labels), flags={"language.languages:": "--language:"})
 
 
 def redact_step(only: Sequence[str] = (), secrets: bool = True) -> Step:
@@ -89,14 +96,15 @@ def redact_step(only: Sequence[str] = (), secrets: bool = True) -> Step:
     parts = [Part("personal data in the text", {"pii": types})]
     if secrets:
         parts.append(Part("keys, tokens and passwords in the text", {"secrets": {"action": "redact"}}))
-    labels = ("pii", "pii_types", *(("secrets", "secret_rules") if secrets else ()))
+    labels = ("pii", "pii_types", "pii_spans", *(("secrets", "secret_types", "secret_spans") if secrets else ()))
     return Step("redact", parts, labels, discard=True)
 
 
 def language_step(keep: Sequence[str] = ()) -> Step:
     """Say which language each text is in. keep: drop texts in others."""
     on = [Part("the language of each text", {"language": {"languages": list(keep)} if keep else True})]
-    return Step("detect-language", on, () if keep else LANGUAGE_LABELS, always=True)
+    flags = {"language.languages:": "--keep:"}
+    return Step("detect-language", on, () if keep else LANGUAGE_LABELS, always=True, flags=flags)
 
 
 def extract_step(html_field: str = "", markdown: bool = False, into: str = "") -> Step:
@@ -105,5 +113,6 @@ def extract_step(html_field: str = "", markdown: bool = False, into: str = "") -
     parts = [Part("the main text of pages", {"extract": {"output": "markdown" if markdown else "text"}})]
     if into:
         parts.append(Part("it goes into a new field of each row", {"rows": {"texts": "all", "into": into}}))
-    fields = {"text_field": html_field, "content": "html"} if html_field else {}
-    return Step("extract", parts, ("reason",) if into else (), always=True, fields=fields)
+    fields = {"text_field": html_field, "content": "html"} if html_field else {ID_FIELD: None}  # of rows alone
+    flags = {f"source {SOURCE}: text_field:": "--html-field:"} if html_field else {}
+    return Step("extract", parts, ("reason",) if into else (), always=True, fields=fields, flags=flags)

@@ -10,7 +10,7 @@ from refinery.pipelines.run.writing.output_files import files_job
 from refinery.transforms.read.task import ReadTask
 from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.tokenize.encode import TokenizerInfo
-from refinery.transforms.write.rows.write_files import FilesJob
+from refinery.transforms.write.rows.files_job import FilesJob
 from refinery.transforms.write.rows.writer import AS_INPUT
 from refinery.transforms.write.shards import ShardsJob, provenance_columns
 from refinery.transforms.write.shuffle import shard_counts

@@ -15,12 +15,15 @@ from refinery.transforms.read.find_files import find_files
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.task import COLUMN_CLASH, ReadTask
 from refinery.transforms.statistics.tally import measured_notes
+from refinery.transforms.write.rows.attributes import attributes_ending
 from refinery.transforms.write.rows.copy_rows import refuse_uncopyable
-from refinery.transforms.write.rows.labels import find_label
+from refinery.transforms.write.rows.files_job import FilesJob, OutputFile
+from refinery.transforms.write.rows.labels import known_labels
 from refinery.transforms.write.rows.output_paths import output_paths
+from refinery.transforms.write.rows.row_labels import NO_COLUMN, NO_TEXT, OVER_LIMITS
 from refinery.transforms.write.rows.rows import Label
 from refinery.transforms.write.rows.rows_stage import ROWS, RowsParams
-from refinery.transforms.write.rows.write_files import KIND, NO_COLUMN, NO_TEXT, OVER_LIMITS, FilesJob, OutputFile
+from refinery.transforms.write.rows.write_files import KIND
 from refinery.transforms.write.rows.writer import LAYOUT
 from refinery.transforms.write.shards import provenance_columns
 
@@ -30,7 +33,8 @@ def output_files(recipe: Recipe, tasks: Sequence[ReadTask]) -> list[OutputFile]:
     ValueError where two would go to one place."""
     facts = recipe.source_facts()
     whole = [replace(task, part=0, parts=1) for task in tasks if task.part == 0]
-    places = output_paths(chain.from_iterable(_patterns(source, whole) for source in recipe.sources))
+    endings = {task.path: attributes_ending(task) for task in whole} if beside_rows(recipe) else {}
+    places = output_paths(chain.from_iterable(_patterns(source, whole) for source in recipe.sources), endings)
     counts = Counter(facts[task.source].domain for task in whole)
     return [
         OutputFile(task, domain := facts[task.source].domain, task.file_index, counts[domain], places[task.path])
@@ -53,16 +57,28 @@ def check_outputs(recipe: Recipe, tasks: Sequence[ReadTask], prefix: str) -> Non
     """Raise ValueError, before anything runs, where the files have no place: a prefix whose name says none, two files
     for one place, or a format whose rows cannot be copied."""
     outputs_of(prefix)
+    if beside_rows(recipe) and not recipe.annotate:
+        raise ValueError("rows.labels: attributes given, which needs names of labels in `annotate`")
     for task in {task.path: task for task in tasks}.values():
         refuse_uncopyable(task)
     output_files(recipe, tasks)
 
 
+def rows_params(recipe: Recipe) -> RowsParams:
+    """How a recipe wants rows."""
+    return recipe.params_of(ROWS) or RowsParams()
+
+
+def beside_rows(recipe: Recipe) -> bool:
+    """Whether the files of a run hold attributes of rows, and no rows."""
+    return rows_params(recipe).labels == "attributes"
+
+
 def new_fields(recipe: Recipe) -> tuple[str, ...]:
     """Names of the fields that the rows of such a run get."""
-    if recipe.layout != LAYOUT:
+    if recipe.layout != LAYOUT or beside_rows(recipe):
         return ()
-    into = (recipe.params_of(ROWS) or RowsParams()).into
+    into = rows_params(recipe).into
     return (*([into] if into else []), *recipe.annotate)
 
 
@@ -72,10 +88,11 @@ def files_job(
     """The job that copies the rows back. work: where the list of files is written. prefix: of the accounts. counters:
     of phase 1, which found the columns that have the name of a label; that label is named apart, in all files."""
     taken = {entry["reason"] for entry in counters if entry["outcome"] == "found"}
-    labels = [find_label(name, recipe.notes()) for name in recipe.annotate]
+    known = known_labels(recipe.notes(), [stage.name for stage in recipe.LANE.stages])
+    labels = [known[name] for name in recipe.annotate]
     files = output_files(recipe, tasks)
     largest = sorted(files, key=lambda file: (-file.task.size, file.domain, file.number))
-    rows = recipe.params_of(ROWS) or RowsParams()
+    rows = rows_params(recipe)
     into = None
     if rows.into:
         into = Label(rows.into, "")
@@ -94,6 +111,7 @@ def files_job(
         extract=recipe.params_of(EXTRACT) or ExtractParams(),
         beside=has_rows_beside(counters, bool(labels)),
         into=into,
+        experiment=outputs_of(prefix).rpartition("/")[2] if beside_rows(recipe) else "",
     )
 
 

@@ -1,17 +1,20 @@
 """Where the output of each input file goes: its path below the first folder of the pattern that means it."""
 
 import os.path
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.find_files import without_credentials
 from refinery.transforms.read.remote.files import is_remote
 from refinery.transforms.read.remote.globs import fixed_folder, is_glob
 
+NO_ENDINGS: Mapping[str, str] = MappingProxyType({})
 
-def output_paths(found: Iterable[tuple[str, str]]) -> dict[str, str]:
+
+def output_paths(found: Iterable[tuple[str, str]], endings: Mapping[str, str] = NO_ENDINGS) -> dict[str, str]:
     """Input file -> its output's path below the output folder. found: (pattern, file), in the order of patterns; the
-    first pattern that means a file counts.
+    first pattern that means a file counts. endings: of files whose output has a longer name.
 
     Raises ValueError, which names both, where two files would have one output, or one's output would be a folder of
     another's; and as `output_path`.
@@ -19,7 +22,7 @@ def output_paths(found: Iterable[tuple[str, str]]) -> dict[str, str]:
     places: dict[str, str] = {}
     for pattern, path in found:
         if path not in places:
-            places[path] = output_path(pattern, path)
+            places[path] = output_path(pattern, path) + endings.get(path, "")
     users: dict[str, str] = {}
     for path, place in places.items():
         if place in users:

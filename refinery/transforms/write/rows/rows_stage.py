@@ -1,7 +1,9 @@
 """The last stage of a run whose output has the shape of its input: what `encode` is in a lane of tokens."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal, Self
+
+from pydantic import model_validator
 
 from refinery.transforms.core.document import TEXT_ID, Document
 from refinery.transforms.core.names import ROW_CHANGED
@@ -14,11 +16,22 @@ from refinery.transforms.write.text_stage import TEXT, TextParams, finish_text
 class RowsParams(Params):
     """How rows of the inputs become rows of the outputs."""
 
+    LATER: ClassVar[tuple[str, ...]] = ("labels",)
+
     texts: Literal["changed", "all"] = "changed"
     """`changed` writes the text of rows whose text a stage changed, and leaves all others as they are; `all` writes
     every text, as after extraction"""
+    labels: Literal["fields", "attributes"] = "fields"
+    """where the labels of `annotate` go: `fields` of the rows, behind their own; `attributes`: no row is written, but
+    for each file one of JSON Lines with an object for each row, which Dolma's toolkit reads"""
     into: str = ""
     """the field that texts are written into, a new one; empty: the one that they were read from"""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.labels == "attributes" and self.into:
+            raise ValueError(f"into: {self.into!r:.60} given with labels: attributes, which writes no rows")
+        return self
 
 
 def finish_row(doc: Document, params: RowsParams) -> EncodedDocument:

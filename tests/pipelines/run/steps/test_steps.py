@@ -177,7 +177,12 @@ def test_labels_in_place_of_removals(inputs: Path, tmp_path: Path) -> None:
         "b1": (True, "a5", 0, "near-duplicate"),
         "b2": (False, "", 2, ""),
     }
+    clusters = {name: (row["cluster"], row["cluster_size"]) for name, row in labels.items()}
+    assert clusters == {name: (name, 2) for name in ("a0", "a1", "a5", "b2")} | {
+        "a2": ("", 0), "a3": ("", 0), "a4": ("a0", 2), "b0": ("a1", 2), "b1": ("a5", 2)
+    }  # fmt: skip
     table = pq.read_table(tmp_path / "out" / "deep" / "c.parquet")
+    assert table["cluster"].to_pylist() == ["b2", "c1"] and table["cluster_size"].to_pylist() == [2, 1]
     assert table["duplicate_of"].to_pylist() == ["b2", ""] and table.schema.names[:4] == SCHEMA.names
     assert pq.read_schema(tmp_path / "out" / "d.parquet").equals(table.schema)
     assert failures(tmp_path / "out.refinery") == []
@@ -259,7 +264,7 @@ def test_a_table_without_the_column_is_named(name: str, lines: Path, tmp_path: P
         pq.write_table(table, tmp_path / "in" / name)
     else:
         (tmp_path / "in" / name).write_text("id,body\n" + "".join(f"{n},word\n" for n in range(5)))
-    with pytest.raises(ValueError, match="text_field: none given, and its files differ"):
+    with pytest.raises(ValueError, match="--text-field: none given, and its files differ"):
         refinery.dedup(f"{tmp_path}/in/*", tmp_path / "out", exact=True, **QUICKLY)
     with pytest.raises(Exception, match=f"{name}: no column 'text'"):
         refinery.dedup(f"{tmp_path}/in/*", tmp_path / "out", exact=True, text_field="text", **QUICKLY)
@@ -279,7 +284,7 @@ def test_languages_are_labels(lines: Path, tmp_path: Path) -> None:
     ("paths", "output", "problem"),
     [
         (["in/a.jsonl", "other/a.jsonl"], "out", "would both become"),
-        (["**/*.jsonl"], "in/out", "choose a folder beside the inputs"),
+        (["**/*.jsonl"], "in/out", "would read in/out/in/a.jsonl, too; choose a folder that the inputs do not name"),
         (["in/a.jsonl"], ".", "a folder with a name is needed"),
         (["in/page.html"], "out", "cannot be copied row by row"),
         (["in/no.jsonl"], "out", "no.jsonl"),
@@ -304,3 +309,45 @@ def test_near_copies_at_the_threshold_are_found(threshold: float) -> None:
     assert bands * size <= 112 and 1 - (1 - threshold**size) ** bands >= 0.9995
     if size < 112:  # larger bands would find fewer
         assert 1 - (1 - threshold ** (size + 1)) ** (112 // (size + 1)) < 0.9995
+
+
+def test_messages_name_what_was_typed(lines: Path, tmp_path: Path) -> None:
+    lines.write_text(json.dumps({"text": text(1)}) + "\n")
+    step = {"layout": "shards", "annotate": True}
+    for call, problem in (
+        (lambda: refinery.dedup(f"{tmp_path}/no*", tmp_path / "out", **QUICKLY), f"'{tmp_path}/no*' given, no file"),
+        (lambda: refinery.dedup(str(lines), tmp_path / "out", near=2, **QUICKLY), "--near: 2 given"),
+        (lambda: refinery.dedup(str(lines), tmp_path / "out", text_field="b", **QUICKLY), "--text-field: 'b' given"),
+        (lambda: refinery.dedup(str(lines), tmp_path / "out", **step, **QUICKLY), "--annotate: given beside --layout"),
+        (lambda: refinery.filter(str(lines), tmp_path / "out", language=["xx"], **QUICKLY), "--language: xx given"),
+        (lambda: refinery.detect_language(str(lines), tmp_path / "out", keep=["xx"], **QUICKLY), "--keep: xx given"),
+        (lambda: refinery.extract(str(lines), tmp_path / "out", html_field="b", **QUICKLY), "--html-field: 'b' given"),
+    ):
+        with pytest.raises(ValueError) as raised:
+            call()
+        assert str(raised.value).startswith(problem)
+    refinery.dedup(str(lines), tmp_path / "out", exact=True, **QUICKLY)
+    with pytest.raises(ValueError, match=r"^--against: .*nowhere is not a corpus"):
+        refinery.dedup(str(lines), tmp_path / "new", against=[f"{tmp_path}/nowhere"], **QUICKLY)
+    lines.write_text(json.dumps({"text": text(2)}) + "\n")
+    with pytest.raises(RefineError, match=r"other bytes .*Choose another --output\.$"):
+        refinery.dedup(str(lines), tmp_path / "out", exact=True, **QUICKLY)
+
+
+def test_what_a_filter_drops_is_listed(lines: Path, tmp_path: Path) -> None:
+    lines.write_text("".join(json.dumps({"text": f"short {n}"}) + "\n" for n in range(20)))
+    found = refinery.filter(str(lines), tmp_path / "out", rules=["gopher"], **QUICKLY)
+    assert sum(batch.num_rows for batch in found.rejects()) == 20
+
+
+def test_one_limit_of_sizes_for_reader_and_extraction(lines: Path, tmp_path: Path) -> None:
+    """A row above the limits stays, whichever of them it exceeds."""
+    lines.write_text("".join(json.dumps({"text": text(n, 400)}) + "\n" for n in (1, 1, 2)))
+    for limit, left in ("limits.max_record_bytes=2000", 3), ("limits.max_record_bytes=50000", 2):
+        out = tmp_path / limit.rpartition("=")[2]
+        refinery.dedup(str(lines), out, exact=True, settings=[limit, "limits.max_decompressed_bytes=60000"], **QUICKLY)
+        assert len(rows((out / "a.jsonl").read_bytes())) == left
+        assert "max_raw_bytes: " + limit.rpartition("=")[2] in Path(f"{out}.yaml").read_text()
+    small = ["extract.max_raw_bytes=2000"]
+    refinery.dedup(str(lines), tmp_path / "small", exact=True, settings=small, **QUICKLY)
+    assert (tmp_path / "small" / "a.jsonl").read_bytes() == lines.read_bytes()

@@ -1,6 +1,7 @@
 """The rule of a recipe: what it can name, what it drops and why, chance, thresholds by language."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.languages.by_language import read_language_numbers
 from refinery.transforms.core.stage import Note
+from refinery.transforms.dedup.cut_lines import CUT_LINES, LINES, LineParams, cut_lines
+from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS, SUBSTRINGS, SubstringParams, cut_substrings
+from refinery.transforms.filter.pii import PII, PiiParams, redact_pii
 from refinery.transforms.filter.quality import ClassifierParams, pareto_keeps
 from refinery.transforms.filter.rules.keep import (
     FACTS,
@@ -23,6 +27,7 @@ from refinery.transforms.filter.rules.keep import (
     judge_keep,
     prepare_rule,
 )
+from refinery.transforms.filter.secrets_stage import SECRETS, SecretsParams, redact_secrets
 from tests.beam import make_document, run_and_collect
 
 NOTES = (
@@ -39,6 +44,28 @@ RULE = "edu > 0.3 or (dclm > 0.02 and language == 'en')"
 def judge(rule: str, meta: dict[str, Any], text: str = "a text", **more: Any) -> Document | Drop:
     params = bind_notes(KeepParams(rule=rule, **more), NOTES)
     return judge_keep(make_document(text, meta=meta), prepare_rule(params), params)
+
+
+def test_what_stages_only_counted_can_decide() -> None:
+    """`action: note` of the stages that would cut or replace, then a rule over their counts."""
+    text = "write to jane.doe@company-mail.org, password='hunter2hunter9Z'\nmenu"
+    doc = make_document(text, meta={CUT_LINES: "1", CUT_SUBSTRINGS: "0-5"})
+    for judge_one in (
+        partial(redact_secrets, params=SecretsParams(action="note")),
+        partial(cut_substrings, params=SubstringParams(action="note")),
+        partial(cut_lines, params=LineParams(action="note")),
+        partial(redact_pii, params=PiiParams(action="note")),
+    ):
+        doc = judge_one(doc)
+        assert isinstance(doc, Document) and doc.text == text
+    notes = [note for stage in (PII, SECRETS, LINES, SUBSTRINGS) for note in stage.notes]
+    for rule, is_met in (
+        ("pii < 2 and secrets == 1 and lines_cut == 1 and chars_cut == 5", True),
+        ("contains(pii_types, 'phone')", False),
+        ("secrets == 0", False),
+    ):
+        params = bind_notes(KeepParams(rule=rule), notes)
+        assert isinstance(judge_keep(doc, prepare_rule(params), params), Document) is is_met
 
 
 @pytest.mark.parametrize(
