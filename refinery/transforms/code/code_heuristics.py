@@ -3,10 +3,8 @@
 import math
 import re
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
-import tree_sitter
 
 from refinery.transforms.code.code_rules import (
     DATA,
@@ -16,8 +14,9 @@ from refinery.transforms.code.code_rules import (
     REASONS,
     CodeHeuristicsParams,
 )
-from refinery.transforms.code.languages import LANGUAGES, LIBRARIES, language_of, load_grammar
-from refinery.transforms.code.parse import parse
+from refinery.transforms.code.languages import LIBRARIES, language_of
+from refinery.transforms.code.parser_frames import COMMENTS
+from refinery.transforms.code.parser_process import PARSER
 from refinery.transforms.code.paths import VENDORED
 from refinery.transforms.core.document import Document, Drop, text_bytes
 from refinery.transforms.core.stage import Note, Stage
@@ -40,21 +39,13 @@ def data_share(text: str) -> float:
     return sum(match.end() - match.start() for match in DATA.finditer(text)) / max(1, len(text))
 
 
-@cache
-def _comments(language: str) -> tree_sitter.Query:
-    types = " ".join(f"({name})" for name in sorted(LANGUAGES[language].comments))
-    return tree_sitter.Query(load_grammar(language), f"[{types}] @comment")
-
-
 def comment_share(text: str, language: str) -> float | None:
-    """Share of comments among the bytes that are not whitespace; None without a grammar or a tree. Cost: one parse."""
-    data = text.encode()
-    parsed = parse(data, LANGUAGES[language]) if language else None
-    if parsed is None:
-        return None
-    found = tree_sitter.QueryCursor(_comments(language)).captures(parsed.tree.root_node).get("comment", [])
-    size = sum(len(b"".join(data[node.start_byte : node.end_byte].split())) for node in found)
-    return size / max(1, len(b"".join(data.split())))
+    """Share of comments among the bytes that are not whitespace; None without a grammar or a tree. Cost: one parse.
+
+    Raises what `ParserProcess.ask` does.
+    """
+    found = PARSER.ask(COMMENTS, language, text.encode()) if language else None
+    return None if found is None else found[0] / max(1, found[1])
 
 
 def judge_code(doc: Document, params: CodeHeuristicsParams) -> Document | Drop:

@@ -21,7 +21,7 @@ import tree_sitter_python
 import tree_sitter_rust
 import tree_sitter_typescript
 
-from refinery.loader.format.packed import CHUNK_KINDS
+from refinery.loader.format.chunk_kinds import CHUNK_KINDS
 
 KINDS = CHUNK_KINDS
 FUNC_BODY, CLASS_DECL, TYPEDEF, NAMESPACE, FUNC_SIGNATURE, CLASS_MEMBER, PREAMBLE, COMMENT, OTHER = KINDS
