@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import BinaryIO
 
-from refinery.transforms.code.comments import count_comments
+from refinery.transforms.code.comments import look_at_comments
 from refinery.transforms.code.construct_places import construct_places
 from refinery.transforms.code.estimates import from_numbers
 from refinery.transforms.code.languages import KINDS, LANGUAGES, SourceLanguage
@@ -45,9 +45,12 @@ Answer = Callable[[bytes, SourceLanguage, "array[int]"], "list[int] | None"]
 
 
 def answer_comments(data: bytes, language: SourceLanguage, numbers: "array[int]") -> list[int] | None:
-    """See comments.py."""
+    """Of comments.py: loose, size, then begin and end of the first ones."""
     parsed = parse(data, language)
-    return None if parsed is None else [*count_comments(data, parsed.tree, language)]
+    if parsed is None:
+        return None
+    found = look_at_comments(data, parsed.tree, language)
+    return [found.loose, found.size, *(offset for place in found.first for offset in place)]
 
 
 def answer_units(data: bytes, language: SourceLanguage, numbers: "array[int]") -> list[int] | None:
