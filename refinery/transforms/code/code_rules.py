@@ -28,7 +28,9 @@ COMMENT_LINE = re.compile(r"^[ \t]*(?:#|//|/?\*|--|;|%|<!--|\"|').*", re.MULTILI
 
 MINIFIED = re.compile(r"[.-]min\.[a-z]+$", re.IGNORECASE)
 
-DATA = re.compile(r"(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*[\s,{}]+|[A-Za-z0-9+/=]{60,}|(?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+")
+DATA = re2.compile(
+    rb"(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*[\s,{}]+|[A-Za-z0-9+/=]{60,}|(?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+"
+)
 """Elements of tables of numbers, words that occur only in encoded data, and escaped bytes."""
 
 

@@ -47,12 +47,21 @@ def _query(language: str) -> tree_sitter.Query:
     return tree_sitter.Query(load_grammar(language), f"[{types}] @comment")
 
 
-def look_at_comments(data: bytes, tree: tree_sitter.Tree, language: SourceLanguage) -> Comments:
-    """What a file's comments are. Linear."""
+def comment_places(tree: tree_sitter.Tree, language: SourceLanguage) -> list[tuple[int, int]]:
+    """(begin, end) of the comments, in order, without those inside another one. Linear."""
     cursor = tree_sitter.QueryCursor(_query(language.name))
     cursor.set_max_start_depth(DEPTH)
     found = cursor.captures(tree.root_node).get("comment", [])
-    places = sorted((node.start_byte, node.end_byte) for node in found)
+    places: list[tuple[int, int]] = []
+    for place in sorted((node.start_byte, node.end_byte) for node in found):
+        if not places or place[0] >= places[-1][1]:
+            places.append(place)
+    return places
+
+
+def look_at_comments(data: bytes, tree: tree_sitter.Tree, language: SourceLanguage) -> Comments:
+    """What a file's comments are. Linear."""
+    places = comment_places(tree, language)
     size = code = len(data.translate(None, SPACE))
     loose = explaining = 0
     for run in _runs(data, places):

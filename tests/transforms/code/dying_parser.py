@@ -15,7 +15,7 @@ answered = 0
 def answer(data: bytes, language: SourceLanguage, numbers: "array[int]") -> list[int] | None:
     """[which answer of this process it is, bytes of the text], where the text is no way to die."""
     global answered
-    match data:
+    match data.removeprefix(b"// "):
         case b"segmentation fault":
             ctypes.string_at(0)
         case b"abort":

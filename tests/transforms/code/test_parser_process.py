@@ -79,7 +79,7 @@ def test_a_parser_that_does_not_start_ends_the_run(capfd: pytest.CaptureFixture[
 
 
 def test_stages_make_one_dead_letter_and_keep_the_rest(parser: ParserProcess) -> None:
-    texts = ["int a;", "abort", "int b;", "endless", "segmentation fault", "int c;"]
+    texts = ["// int a;", "// abort", "// int b;", "// endless", "// segmentation fault", "// int c;"]
     docs = [Document(f"{i:032}", text, "", "s", f"f@{i}", i, {"path": "a.c"}) for i, text in enumerate(texts)]
     params = CodeHeuristicsParams(min_bytes=None, max_comments=1, min_unique_lines=None)
 
@@ -90,7 +90,7 @@ def test_stages_make_one_dead_letter_and_keep_the_rest(parser: ParserProcess) ->
     dofn.setup()
     dofn.start_bundle()
     made = [one for doc in docs for one in dofn.process(doc)] + [one.value for one in dofn.finish_bundle()]
-    assert [one.text for one in made if isinstance(one, Document)] == ["int a;", "int b;", "int c;"]
+    assert [one.text for one in made if isinstance(one, Document)] == ["// int a;", "// int b;", "// int c;"]
     counts = {key[1:]: count[0] for key, count in dofn.counters.counts.items()}
     assert counts["dead", "ParserDied"] == 2 and counts["dead", "ParserTimedOut"] == 1
     assert counts["in", ""] == 6 and counts["kept", ""] == 3
