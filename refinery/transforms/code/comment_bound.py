@@ -32,14 +32,13 @@ def _line_comments(language: str) -> Any:
 
 
 def _block_comments(data: bytes, signs: str) -> Iterator[bytes]:
-    """signs: "", "/* */", or "/* /* */ */" where they nest: then all from the first to the last sign."""
+    """signs: "", "/* */", or "/* /* */ */" where they nest: then all from the first sign on."""
     if not signs:
         return
-    opening, *_, closing = (sign.encode() for sign in signs.split())
+    opening, *inner, closing = (sign.encode() for sign in signs.split())
     start = data.find(opening)
-    if signs.count(" ") > 1 and start >= 0:
-        end = data.rfind(closing)
-        yield data[start:] if data.rfind(opening) > end else data[start : end + len(closing)]
+    if inner and start >= 0:
+        yield data[start:]
         return
     while start >= 0:
         end = data.find(closing, start + len(opening))
@@ -47,4 +46,4 @@ def _block_comments(data: bytes, signs: str) -> Iterator[bytes]:
             yield data[start:]
             return
         yield data[start : end + len(closing)]
-        start = data.find(opening, end + 1)  # the last byte of one may be the first of the next
+        start = data.find(opening, end - 1)  # in "/*/" both signs share their star

@@ -38,7 +38,7 @@ def test_measures() -> None:
     assert comment_bound(b"", "c") == 0 and comment_bound(b"int a; // b", "c") == 3 / 8
     assert comment_bound(b"a /* b */ c", "java") == 5 / 7 and comment_bound(b"a /* b", "java") == 3 / 4
     assert comment_bound(b"// a \\\n b\nc", "cpp") == 5 / 6 and comment_bound(b"a # b\nc", "python") == 2 / 4
-    assert comment_bound(b"a /* /* */ b */ c", "rust") == 9 / 11 and comment_bound(b"a", "") == 1
+    assert comment_bound(b"a /* /* */ b */ c", "rust") == 10 / 11 and comment_bound(b"a", "") == 1
     assert all(one.line_comment for one in LANGUAGES.values())
 
 
