@@ -97,6 +97,13 @@ class _Sizes(Estimates):
         super().__init__(marks, [0, *accumulate(int(tokens) * SCALE for tokens in counts)])
         self.total = total
 
+    def at_all(self, offsets: Int64) -> Int64:
+        """`at` of each offset."""
+        marks, upto = np.array(self.marks, np.int64), np.array(self.upto, np.int64)
+        i = np.minimum(np.searchsorted(marks, offsets, "right"), len(marks) - 1) - 1
+        found: Int64 = upto[i] + (offsets - marks[i]) * (upto[i + 1] - upto[i]) // (marks[i + 1] - marks[i])
+        return found
+
     def limit(self, tokens: int) -> int:
         """What an estimate of so many tokens is, lines encoded alone taking more than lines in a row."""
         return max(1, tokens * self.upto[-1] // max(1, self.total))
@@ -104,9 +111,11 @@ class _Sizes(Estimates):
 
 def _divided(units: list[Unit], data: bytes, sizes: _Sizes, limit: int) -> Iterator[Unit]:
     """Units, those above the limit divided at their lines, and lines above it between characters."""
-    for unit, end in zip(units, [*(unit.start for unit in units[1:]), len(data)], strict=True):
+    offsets = np.array([*(unit.start for unit in units), len(data)], np.int64)
+    estimates = np.diff(sizes.at_all(offsets)).tolist()
+    for unit, end, estimate in zip(units, offsets[1:].tolist(), estimates, strict=True):
         yield unit
-        if sizes.between(unit.start, end) <= limit:
+        if estimate <= limit:
             continue
         lines = [unit.start, *line_starts(data, unit.start, end).tolist(), end]
         for begin, stop in pairwise(lines):
@@ -129,7 +138,7 @@ def _merged(
     """
     offsets = np.array([*(unit.start for unit in units), len(data)], np.int64)
     characters = _characters(data, offsets)
-    upto = np.array([sizes.at(offset) for offset in offsets.tolist()], np.int64)
+    upto = sizes.at_all(offsets)
     lengths = np.diff(offsets).tolist()
     levels = np.array([*(unit.level for unit in units), 0], np.int64)
     full = limit = sizes.limit(budget)

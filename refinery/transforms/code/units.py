@@ -96,11 +96,12 @@ class TreeUnits:
             if node.end_byte > node.start_byte and node.end_byte > self.end:
                 is_body = cursor.field_name == "body"
                 border = border or self._border(node, frame.level, is_body)
-                if self._is_too_large(node) and node.child_count:
+                after = self.at(node.end_byte)
+                if self._is_too_large(after) and node.child_count:
                     frames.append(self._opened(node, frame, is_body))
                     cursor.goto_first_child()
                     continue
-                self._add(node, frame, border)
+                self._add(node, frame, border, after)
                 border = None
                 if frame.is_error and node.type in ("{", "}"):  # what tokens say of nesting that the parser lost
                     step = 1 if node.type == "{" else -1
@@ -111,11 +112,11 @@ class TreeUnits:
                 if not frames:
                     return self.units or [Unit(0, 0, OTHER, 0, True)]
 
-    def _is_too_large(self, node: tree_sitter.Node) -> bool:
+    def _is_too_large(self, after: int) -> bool:
         if self.budget is None:
             return False
         room = self.budget - self.leading if self.in_preamble and 2 * self.leading <= self.budget else self.budget
-        return self.at(node.end_byte) - self.before > room
+        return after - self.before > room
 
     def _border(self, node: tree_sitter.Node, level: int, is_body: bool) -> _Border:
         """Where a cut before this node would be: at the start of its line, if nothing else stands before it there."""
@@ -141,10 +142,9 @@ class TreeUnits:
         known = node.type in self.language.wrappers or frame.scope
         return _Frame(level, frame.depth, frame.scope if known else OTHER, frame.in_head, node.is_error)
 
-    def _add(self, node: tree_sitter.Node, frame: _Frame, border: _Border) -> None:
+    def _add(self, node: tree_sitter.Node, frame: _Frame, border: _Border, after: int) -> None:
         kind, whole = self._kind(node, frame)
         comment = node.type in self.language.comments
-        after = self.at(node.end_byte)
         if self.in_preamble:
             if kind == PREAMBLE or comment or not node.is_named or _is_head(node):
                 self.leading += after - self.before
