@@ -39,7 +39,8 @@ STACK = 512 << 20  # of addresses: tree-sitter recurses some 50 bytes deep for e
 MEMORY = 3 << 30  # of addresses beside the stack: the limits of a parse allow 0.4 GB
 TIMES = 4  # the memory that a parse may take, at which it is ended from within
 SECONDS = 120  # of processor time for one text: the limits of a parse allow some 5 s, so this is no verdict on a text
-RETIRED = 600 << 20  # bytes of memory that were in use, beyond which the process is replaced by a new one
+LARGE = 100_000  # bytes of a text behind which memory is looked at
+RETIRED = 600 << 20  # bytes of memory in use, beyond which the process is replaced by a new one
 
 Answer = Callable[[bytes, SourceLanguage, "array[int]"], "list[int] | None"]
 
@@ -108,7 +109,7 @@ def serve(requests: BinaryIO, replies: BinaryIO, answers: Mapping[int, Answer]) 
             data, numbers = requests.read(size), array("q", requests.read(8 * count))
             _limit("RLIMIT_CPU", int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2])) + SECONDS)
             status, body = _answered(answers[question], data, languages[language], numbers)
-            retired = _memory() > RETIRED
+            retired = len(data) > LARGE and _memory() > RETIRED
             replies.write(ANSWER.pack(status, retired, len(body)) + body)
             replies.flush()
             if retired:
@@ -134,9 +135,13 @@ def _limit(name: str, most: int) -> None:
 
 
 def _memory() -> int:
-    """Bytes that were in use at once since it began."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most << 10
+    """Bytes in use. Not the most that were: Linux hands that number on from whoever started the process."""
+    try:
+        with open("/proc/self/statm") as pages:
+            return int(pages.read().split()[1]) * resource.getpagesize()
+    except OSError:  # no Linux
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most << 10
 
 
 if __name__ == "__main__":

@@ -72,6 +72,14 @@ def test_a_long_text_crosses_whole(parser: ParserProcess) -> None:
     assert found is not None and list(found) == [1, 3_000_000]
 
 
+def test_a_parser_stays_however_large_the_one_who_asks_is(parser: ParserProcess) -> None:
+    held = bytearray(b"x") * (700 << 20)  # more than a parser may have in use
+    assert [list(parser.ask(COMMENTS, "c", b"x" * 200_000) or ()) for _ in range(3)] == [
+        [number, 200_000] for number in (1, 2, 3)
+    ]
+    del held
+
+
 def test_a_parser_that_does_not_start_ends_the_run(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(NoParser, match="exit 1"):
         ParserProcess("tests.no_such_module").ask(COMMENTS, "c", b"a")
