@@ -54,6 +54,21 @@ CALIBRATION = "plain Python"
 Case = tuple[str, Callable[[], object], int]  # name, what is counted, bytes that it works on
 
 
+def parse_here() -> None:
+    """Have the parser of source code in this process, which is the one that is watched."""
+    from array import array
+
+    from refinery.transforms.code import parser_child
+    from refinery.transforms.code.languages import LANGUAGES
+    from refinery.transforms.code.parser_process import PARSER
+
+    def ask(question: int, language: str, data: bytes, numbers: Any = ()) -> Any:
+        found = parser_child.ANSWERS[question](data, LANGUAGES[language], array("q", numbers))
+        return None if found is None else array("q", found)
+
+    PARSER.ask = ask  # type: ignore[method-assign] # of this process alone
+
+
 def cases(folder: Path) -> Iterator[Case]:
     """What is counted, each once everything that it needs is loaded."""
     yield CALIBRATION, count_words, 1
@@ -150,6 +165,7 @@ def size_of(docs: list[Any]) -> int:
 
 def count_inside(folder: Path, only: str) -> None:
     """In the process that callgrind watches: run the cases, and write their sizes."""
+    parse_here()
     switch = ctypes.CDLL(str(folder / "switch.so"))
     sizes = {}
     for name, run, size in cases(folder):

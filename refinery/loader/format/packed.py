@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.chunk_kinds import CHUNK_KINDS
 from refinery.loader.format.fields import Fields
 from refinery.loader.format.parquet.guarded import guarded_parquet
 from refinery.loader.format.provenance import PARQUET
@@ -37,18 +38,6 @@ PLACES: Mapping[str, np.dtype[Any]] = {
 }
 COUNTS = ("valid_token_count", "num_docs", "slack_tokens")
 REQUIRED = (*PLACES, *COUNTS)
-# What most of a chunk is (docs/code-lane.md); `chunk_kind` is the place in this list.
-CHUNK_KINDS = (
-    "FUNC_BODY",
-    "CLASS_DECL",
-    "TYPEDEF",
-    "NAMESPACE",
-    "FUNC_SIGNATURE",
-    "CLASS_MEMBER",
-    "PREAMBLE",
-    "COMMENT",
-    "OTHER",
-)
 # One value for each token, of lanes that know them (refinery.transforms of the code lane).
 STRUCTURE: Mapping[str, np.dtype[Any]] = {
     "chunk_kind": np.dtype(np.int8),

@@ -22,16 +22,19 @@ from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import WRITABLE, open_store
 from refinery.loader.storage.store import Store
+from refinery.pipelines.acquire.failures import OutputFailed, its_own_failure, of_the_output
 from refinery.pipelines.acquire.git_objects import GitObjects, GitTree, new_repository
 from refinery.pipelines.acquire.git_sources import fetch, git_folder, tag_of_clone, tag_of_remote
 from refinery.pipelines.acquire.listing import RepositoryParams
 from refinery.pipelines.acquire.shard_files import FOLDER, ShardWriter
-from refinery.pipelines.acquire.take import take_tree
+from refinery.pipelines.acquire.take import Add, take_tree
 from refinery.pipelines.acquire.tarballs import download, open_tar, unpacked
-from refinery.pipelines.acquire.tree_files import Counts, RepositoryError
+from refinery.pipelines.acquire.tree_files import Counts, Deadline, RepositoryError
+from refinery.transforms.core.safe_text import safe
 
 VERSION = 1  # of the records: another one for every change of what is taken, or how
 REPORTS = "repositories"
+NAMED = 5  # missing files that a line names
 KIND = "refinery-acquisition"
 
 
@@ -48,8 +51,9 @@ class Acquisition:
     def run(self) -> Iterator[str]:
         """Take every repository; the last lines say what there is.
 
-        A repository that cannot be taken does not stop the others; in the end they are one RepositoryError. Raises
-        ValueError where the output holds something else, StorageConflict where it holds other bytes.
+        A repository that cannot be taken, whatever is wrong with it, does not stop the others; in the end they are one
+        RepositoryError. Raises ValueError where the output holds something else, StorageConflict where it holds other
+        bytes, OSError where it cannot be written.
         """
         names = {self.name_of(one): one for one in self.repositories}
         self.check_output(names)
@@ -62,6 +66,8 @@ class Acquisition:
             except RepositoryError as error:
                 failed.append(f"{one.shown}: {error}")
                 self.say(f"{title}: {error}")
+            except OutputFailed as error:
+                raise error.cause from None
         if failed:
             done = f"{len(reports)} of {len(names)} repositories are complete; the same command tries the others again"
             raise RepositoryError("\n".join([*failed, done]))
@@ -96,7 +102,7 @@ class Acquisition:
             return report
         report = unseal(self.store.read(path), self.store.url(path))
         if one.tag:
-            with scratch_folder("repository") as scratch:
+            with scratch_folder("repository") as scratch, its_own_failure():
                 commit = self.commit_now(one, scratch)
             if commit != report["commit"]:
                 raise RepositoryError(
@@ -106,7 +112,9 @@ class Acquisition:
         if one.kind == "files":
             from refinery.pipelines.acquire.rows import rows_of
 
-            if (found := rows_of(one.place, self.most).inputs()) != report["inputs"]:
+            with its_own_failure():
+                found = rows_of(one.place, self.most).inputs()
+            if found != report["inputs"]:
                 raise RepositoryError(f"its files have changed: {report['inputs']!s:.300} then, {found!s:.300} now")
         for file in report["files"]:
             if self.store.size(file["path"]) != file["size"]:
@@ -117,20 +125,11 @@ class Acquisition:
     def take(self, name: str, one: RepositoryParams, scratch: Path, title: str) -> dict[str, Any]:
         """Write a repository's files; returns its report."""
         writer = ShardWriter(self.store, name, scratch, lambda count: self.say(f"{title}: {count:,} files so far"))
+        add = of_the_output(writer.add)
         more: dict[str, Any] = {}
         try:
-            if one.kind == "files":
-                from refinery.pipelines.acquire.rows import rows_of
-
-                rows = rows_of(one.place, self.most)
-                commit, counts = "", rows.take(writer.add)
-                more = {"inputs": rows.inputs()}
-            elif one.kind == "tarball":
-                commit = one.commit
-                counts, more = self.take_tarball(one, scratch, writer)
-            else:
-                with self.opened(one, scratch) as (objects, commit):
-                    counts = take_tree(GitTree(objects, commit), one.shown, commit, self.most, writer.add)
+            with its_own_failure():
+                commit, counts, more = self.read(one, scratch, add)
             writer.close()
         finally:
             writer.abandon()
@@ -138,31 +137,46 @@ class Acquisition:
         found = {"kind": "refinery-acquired-repository", "version": VERSION, "name": one.shown, "asked": asked}
         return found | {"commit": commit, "files": writer.files, "max_file_bytes": self.most} | counts.plain() | more
 
-    def take_tarball(self, one: RepositoryParams, scratch: Path, writer: ShardWriter) -> tuple[Counts, dict[str, Any]]:
+    def read(self, one: RepositoryParams, scratch: Path, add: Add) -> tuple[str, Counts, dict[str, Any]]:
+        """Give a repository's records to `add`; its commit, where every entry went, and more for the report."""
+        deadline = Deadline(self.timeout)
+        if one.kind == "files":
+            from refinery.pipelines.acquire.rows import rows_of
+
+            rows = rows_of(one.place, self.most)
+            return "", rows.take(add), {"inputs": rows.inputs()}
+        if one.kind == "tarball":
+            return one.commit, *self.take_tarball(one, scratch, add, deadline)
+        with self.opened(one, scratch, deadline) as (objects, commit):
+            return commit, take_tree(GitTree(objects, commit), one.shown, commit, self.most, add, deadline), {}
+
+    def take_tarball(
+        self, one: RepositoryParams, scratch: Path, add: Add, deadline: Deadline
+    ) -> tuple[Counts, dict[str, Any]]:
         source = Path(one.place)
         if "://" in one.place:
             source = scratch / "download"
             download(one.place, source, self.timeout)
         elif not source.is_file():
             raise RepositoryError("there is no such file")
-        path, sha256 = unpacked(source, scratch)
+        path, sha256 = unpacked(source, scratch, deadline)
         if one.sha256 not in ("", sha256):
             raise RepositoryError(f"its sha256 is {sha256}, {one.sha256} is expected")
         file, tree = open_tar(path, one.strip)
         with file:
             if tree.commit not in ("", one.commit):
                 raise RepositoryError(f"it says that it was made from commit {tree.commit[:64]!a}, not {one.commit}")
-            return take_tree(tree, one.shown, one.commit, self.most, writer.add), {"tarball_sha256": sha256}
+            return take_tree(tree, one.shown, one.commit, self.most, add, deadline), {"tarball_sha256": sha256}
 
     def commit_now(self, one: RepositoryParams, scratch: Path) -> str:
         """The commit at a tag, without its files. Raises RepositoryError."""
         if one.kind == "url":
             return tag_of_remote(one.url, one.tag, scratch, self.timeout)
-        with self.opened(one, scratch) as (_, commit):
+        with self.opened(one, scratch, Deadline(self.timeout)) as (_, commit):
             return commit
 
     @contextlib.contextmanager
-    def opened(self, one: RepositoryParams, scratch: Path) -> Iterator[tuple[GitObjects, str]]:
+    def opened(self, one: RepositoryParams, scratch: Path, deadline: Deadline) -> Iterator[tuple[GitObjects, str]]:
         """A repository's objects, and the commit that is asked for. Raises RepositoryError."""
         borrowed = None
         if one.kind == "clone":
@@ -173,7 +187,7 @@ class Acquisition:
         repository = new_repository(scratch, len(wanted), self.timeout, borrowed)
         if one.kind == "url":
             fetch(one.url, f"refs/tags/{one.tag}" if one.tag else wanted, scratch, self.timeout)
-        with GitObjects(repository, len(wanted), self.timeout) as objects:
+        with GitObjects(repository, len(wanted), self.timeout, deadline) as objects:
             commit = objects.commit_of(wanted)
             if not one.tag and commit != wanted:
                 raise RepositoryError(f"{wanted} is a tag's own id; its commit is {commit}")
@@ -224,6 +238,8 @@ def summary(report: dict[str, Any]) -> str:
     if skipped:
         listed = ", ".join(f"{reason} {count:,}" for reason, count in skipped.items())
         line += f"; {sum(skipped.values()):,} skipped ({listed})"
+    if missing := report.get("missing"):
+        line += f"; missing: {', '.join(map(safe, missing[:NAMED]))}{' …' if len(missing) > NAMED else ''}"
     return line
 
 

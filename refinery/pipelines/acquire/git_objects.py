@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from refinery.pipelines.acquire.git_program import end_git, reason_of, run_git, start_git
-from refinery.pipelines.acquire.tree_files import MAX_PATH, Found, Limit, RepositoryError
+from refinery.pipelines.acquire.tree_files import MAX_PATH, MAX_TAKEN, MISSING, Deadline, Found, Limit, RepositoryError
 
 MAX_OBJECT = 64 << 20  # bytes of a commit, a tag, or the list of a folder
+MAX_INFLATED = 2 * MAX_TAKEN + (1 << 30)  # bytes of all objects that are read: licence files are read twice
 MAX_TAGS = 10  # tags of tags
 ASKED = 64  # objects asked for before the first answer is read: their names fit into a pipe
 SYMLINK, GITLINK, FOLDER, FILE = 0o120000, 0o160000, 0o040000, 0o100000
@@ -52,12 +53,13 @@ def new_repository(scratch: Path, digits: int, timeout: float, borrowed: Path | 
 
 class GitObjects:
     """Two `git cat-file` processes: one for kinds and sizes, one for contents. timeout: seconds for one answer, after
-    which both are killed; an object that is a pipe would never be read.
+    which both are killed; an object that is a pipe would never be read. deadline: for all answers together.
     """
 
-    def __init__(self, repository: Path, digits: int, timeout: float) -> None:
+    def __init__(self, repository: Path, digits: int, timeout: float, deadline: Deadline) -> None:
         self.hash = hashlib.sha1 if digits == 40 else hashlib.sha256
-        self.digits, self.timeout = digits, timeout
+        self.digits, self.timeout, self.deadline = digits, timeout, deadline
+        self.inflated = 0
         self.log = repository.parent / "errors"
         self.late = False
         self._due = math.inf  # when the answer that is waited for is late
@@ -84,7 +86,8 @@ class GitObjects:
 
     @contextlib.contextmanager
     def _waiting(self) -> Iterator[None]:
-        self._due = time.monotonic() + self.timeout
+        self.deadline.check()
+        self._due = min(time.monotonic() + self.timeout, self.deadline.end)
         try:
             yield
         finally:
@@ -101,9 +104,9 @@ class GitObjects:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def sizes(self, ids: Sequence[str]) -> Iterator[tuple[str, int]]:
-        """Kind and size of each object. Raises RepositoryError where one is missing."""
-        return self._answers(self._sizes, ids)
+    def sizes(self, ids: Sequence[str], may_miss: bool = False) -> Iterator[tuple[str, int]]:
+        """Kind and size of each object; MISSING and 0 where it may be missing. Raises RepositoryError."""
+        return self._answers(self._sizes, ids, may_miss)
 
     def read(self, ids: Sequence[str], kind: str, most: int) -> Iterator[bytes]:
         """The bytes of each object, all of that kind, with the hash that is their name. Raises RepositoryError."""
@@ -113,6 +116,9 @@ class GitObjects:
                 raise RepositoryError(f"object {name} is a {found}, a {kind} is expected")
             if size > most:
                 raise RepositoryError(f"{kind} {name} has {size:,} bytes, {most:,} are allowed")
+            self.inflated += size
+        if self.inflated > MAX_INFLATED:
+            raise RepositoryError(f"its objects have more than {MAX_INFLATED >> 30} GiB, inflated")
         stream = self._contents.stdout
         assert stream is not None  # noqa: S101 - a pipe was asked for
         for name, (found, size) in zip(ids, self._answers(self._contents, ids), strict=True):
@@ -126,7 +132,9 @@ class GitObjects:
                 raise RepositoryError(f"object {name} is damaged: its bytes have the hash {digest.hexdigest()}")
             yield data[:size]
 
-    def _answers(self, process: "subprocess.Popen[bytes]", ids: Sequence[str]) -> Iterator[tuple[str, int]]:
+    def _answers(
+        self, process: "subprocess.Popen[bytes]", ids: Sequence[str], may_miss: bool = False
+    ) -> Iterator[tuple[str, int]]:
         for start in range(0, len(ids), ASKED):
             batch = ids[start : start + ASKED]
             try:
@@ -137,7 +145,10 @@ class GitObjects:
             for name in batch:
                 with self._waiting():
                     words = process.stdout.readline(300).split()  # type: ignore[union-attr]
-                if words[1:] == [b"missing"]:
+                if words[1:] == [MISSING.encode()]:
+                    if may_miss and words[0] == name.encode():
+                        yield MISSING, 0
+                        continue
                     raise RepositoryError(
                         f"object {name} is missing: the clone is partial or damaged; make a full clone"
                     )
@@ -147,6 +158,7 @@ class GitObjects:
 
     def _failed(self) -> RepositoryError:
         if self.late:
+            self.deadline.check()
             return RepositoryError(f"reading an object took more than {self.timeout:g} s (--timeout)")
         return RepositoryError(reason_of(self.log))
 
@@ -218,8 +230,11 @@ class GitTree:
                     files.append((path, child))
                 else:
                     yield Found(path, {SYMLINK: "symlink", GITLINK: "submodule"}.get(kind, "special-file"), 0, None)
-            answers = self.objects.sizes([child for _, child in files])
+            answers = self.objects.sizes([child for _, child in files], may_miss=True)
             for (path, child), (found, size) in zip(files, answers, strict=True):
+                if found == MISSING:
+                    yield Found(path, MISSING, 0, child)
+                    continue
                 if found != "blob":
                     raise RepositoryError(f"tree {tree} is damaged: a file in it is a {found}")
                 yield Found(path, "", size, child)

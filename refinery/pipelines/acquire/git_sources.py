@@ -16,6 +16,16 @@ def git_folder(clone: Path) -> Path:
     """The folder that holds a clone's objects and references: itself (bare), its .git, or, for a worktree, the main
     clone's. Raises RepositoryError.
     """
+    try:
+        return _git_folder(clone)
+    except (OSError, ValueError) as error:  # a path that is too long, has a NUL, or leads in a circle
+        if isinstance(error, RepositoryError):
+            raise
+        said = error.strerror if isinstance(error, OSError) else "no path"
+        raise RepositoryError(f"its .git leads nowhere: {said}") from None
+
+
+def _git_folder(clone: Path) -> Path:
     found = clone / ".git"
     if found.is_file():
         line = small_file(found).partition("\n")[0]

@@ -1,35 +1,50 @@
 """From a tree to records: what is taken, in order of paths, with the licence that is nearest to each file."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from refinery.pipelines.acquire.tree_files import (
+    MAX_NAMED,
     MAX_TAKEN,
+    MISSING,
     Counts,
+    Deadline,
     Found,
     RepositoryError,
     Tree,
     check_path,
     text_of,
 )
-from refinery.transforms.code.licenses import FILE, MAX_EXPRESSION, NAMES, licences_of_tree, nearest_licence
+from refinery.transforms.code.licenses import (
+    FILE,
+    MAX_EXPRESSION,
+    NAMES,
+    identify_file,
+    licences_of_folders,
+    nearest_licence,
+)
 
+T = TypeVar("T")
+
+LOST = "LicenseRef-missing"  # where a licence file is missing: unknown, and so denied
 TOO_LONG = "LicenseRef-too-long"  # for expressions that no stage reads: unknown, and so denied
 BATCH = 256  # files asked for at once
 
 Add = Callable[[dict[str, Any]], None]
 
 
-def take_tree(tree: Tree, repo: str, commit: str, most: int, add: Add) -> Counts:
+def take_tree(tree: Tree, repo: str, commit: str, most: int, add: Add, deadline: Deadline) -> Counts:
     """Give the records of a tree's files to `add`, in order of their paths; returns where every entry went.
 
     most: bytes of a file. Memory: the paths, and a file at a time. Raises RepositoryError.
     """
     counts = Counts()
-    chosen = choose(tree, most, counts)
+    chosen, lost = choose(tree, most, counts, deadline)
     order = sorted(chosen)
-    licences = bounded(licences_of_tree(licence_texts(tree, chosen, order)))
-    for path, data in contents(tree, chosen, order):
+    licences = bounded(licences_of_folders(licence_files(tree, chosen, order, deadline)))
+    licences |= dict.fromkeys(folders_of_licences(lost), LOST)
+    for path, data in contents(tree, order, [chosen[path].where for path in order]):
+        deadline.check()
         text, reason = text_of(data)
         if reason:
             counts.skip(reason)
@@ -37,6 +52,10 @@ def take_tree(tree: Tree, repo: str, commit: str, most: int, add: Add) -> Counts
         add(record(text, repo, commit, path, nearest_licence(path, licences)))
         counts.taken += 1
         counts.taken_bytes += len(data)
+    if lost and not counts.taken:
+        first = next(iter(lost.values())).where
+        raise RepositoryError(f"object {first} is missing, as are all files that count: make a full clone")
+    counts.missing = sorted(lost)[:MAX_NAMED]
     return counts
 
 
@@ -45,13 +64,18 @@ def record(text: str, repo: str, commit: str, path: str, licence: str) -> dict[s
     return {"repo": repo, "commit": commit, "path": path, "repo_license": licence, "content": text}
 
 
-def choose(tree: Tree, most: int, counts: Counts) -> dict[str, Found]:
-    """Path -> entry of all files that are to be read; the others are counted."""
+def choose(tree: Tree, most: int, counts: Counts, deadline: Deadline) -> tuple[dict[str, Found], dict[str, Found]]:
+    """Path -> entry of all files that are to be read, and of those that are missing; the others are counted."""
     chosen: dict[str, Found] = {}
+    lost: dict[str, Found] = {}
     total = 0
     for found in tree.entries():
+        deadline.check()
         counts.entries += 1
-        path, reason = ("", found.kind) if found.kind else check_path(found.path)
+        path, reason = ("", found.kind) if found.kind not in ("", MISSING) else check_path(found.path)
+        if not reason and found.kind == MISSING:
+            reason = MISSING
+            lost[path] = found
         if not reason and path in chosen:
             reason = "path-repeated"
         if not reason and not 0 < found.size <= most:
@@ -63,21 +87,33 @@ def choose(tree: Tree, most: int, counts: Counts) -> dict[str, Found]:
         total += found.size
         if total > MAX_TAKEN:
             raise RepositoryError(f"its files have more than {MAX_TAKEN >> 30} GiB")
-    return chosen
+    return chosen, lost
 
 
-def contents(tree: Tree, chosen: dict[str, Found], paths: list[str]) -> Iterator[tuple[str, bytes]]:
-    for start in range(0, len(paths), BATCH):
-        batch = paths[start : start + BATCH]
-        yield from zip(batch, tree.read([chosen[path].where for path in batch]), strict=True)
+def contents(tree: Tree, names: Sequence[T], places: Sequence[Any]) -> Iterator[tuple[T, bytes]]:
+    """The bytes at each place, beside its name."""
+    for start in range(0, len(places), BATCH):
+        yield from zip(names[start : start + BATCH], tree.read(places[start : start + BATCH]), strict=True)
 
 
-def licence_texts(tree: Tree, chosen: dict[str, Found], order: list[str]) -> Iterator[tuple[str, str]]:
-    """(path, as much of the text as is looked at) of the licence files. Bytes that are not UTF-8 do not matter
-    there."""
-    named = [path for path in order if NAMES.fullmatch(path.rpartition("/")[2])]
-    for path, data in contents(tree, chosen, named):
-        yield path, data[: 4 * FILE].decode("utf-8", "replace")[:FILE]
+def licence_files(
+    tree: Tree, chosen: dict[str, Found], order: list[str], deadline: Deadline
+) -> Iterator[tuple[str, str]]:
+    """(path, expression) of the licence files. Each is identified once, in however many folders it is. Bytes that are
+    not UTF-8 do not matter there."""
+    paths: dict[Any, list[str]] = {}
+    for path in order:
+        if NAMES.fullmatch(path.rpartition("/")[2]):
+            paths.setdefault(chosen[path].where, []).append(path)
+    for named, data in contents(tree, list(paths.values()), list(paths)):
+        deadline.check()
+        if expression := identify_file(data[: 4 * FILE].decode("utf-8", "replace")[:FILE]):
+            yield from ((path, expression) for path in named)
+
+
+def folders_of_licences(paths: Iterable[str]) -> Iterator[str]:
+    """The folders of those of these files that are licence files by their names."""
+    return (path.rpartition("/")[0] for path in paths if NAMES.fullmatch(path.rpartition("/")[2]))
 
 
 def bounded(licences: dict[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from refinery.loader.storage.fetch import without_secrets
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import CHUNK
 from refinery.pipelines.acquire.tar_headers import Member, TarReader
-from refinery.pipelines.acquire.tree_files import MAX_TAKEN, Found, RepositoryError
+from refinery.pipelines.acquire.tree_files import MAX_TAKEN, Deadline, Found, RepositoryError
 
 XZ, BZIP2 = b"\xfd7zXZ\0", b"BZh"
 XZ_MEMORY = 256 << 20  # bytes; xz -9 needs 65 MiB
@@ -49,7 +49,7 @@ def plain(member: Member) -> Member:
     return member._replace(path=member.path.removeprefix(b"./"))
 
 
-def unpacked(path: Path, scratch: Path, most: int = MAX_TAKEN) -> tuple[Path, str]:
+def unpacked(path: Path, scratch: Path, deadline: Deadline, most: int = MAX_TAKEN) -> tuple[Path, str]:
     """An uncompressed tar file with the bytes of a tarball, and the tarball's SHA-256. Memory: some MB.
 
     Raises RepositoryError for a damaged one and for one that inflates to more than `most` bytes.
@@ -60,6 +60,7 @@ def unpacked(path: Path, scratch: Path, most: int = MAX_TAKEN) -> tuple[Path, st
     size = 0
     with target.open("wb") as out:
         for data in inflated(path):
+            deadline.check()
             size += len(data)
             if size > most:
                 raise RepositoryError(f"it inflates to more than {most >> 20:,} MiB")

@@ -4,6 +4,7 @@ Nothing here is written under a path that a repository names: paths are data, so
 case of its letters alone is a file like any other.
 """
 
+import time
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,9 @@ MAX_PATH = 4096  # bytes; Linux's PATH_MAX
 MAX_ENTRIES = 2_000_000  # files and folders of a repository; the largest public ones have some 500,000
 MAX_PATHS = 512 << 20  # bytes of all paths of a repository together, which are held in memory
 MAX_TAKEN = 20 << 30  # bytes of the files of a repository, or of a tarball with nothing compressed
+MISSING = "missing"  # the kind of a file whose object is not there
+MAX_NAMED = 1000  # files that a report names as missing; all are counted
+TIMES = 4  # of --timeout, which is for one answer: the time of a repository
 LFS = b"version https://git-lfs.github.com/spec/v1\n"  # git-lfs, docs/spec.md: the first line of a pointer
 LFS_BYTES = 1024  # the same page: pointers are smaller
 
@@ -29,6 +33,7 @@ REASONS = {
     "path-repeated": "a second file with the same path",
     "too-large": "larger than `--max-file-bytes`",
     "empty": "empty, or only white space",
+    MISSING: "a file whose object the clone lacks, since it is partial or damaged; the report names it",
     "binary": "a NUL byte",
     "not-utf8": "the content is not UTF-8",
     "lfs-pointer": "a pointer that Git LFS keeps instead of the file",
@@ -52,6 +57,19 @@ class Found(NamedTuple):
     kind: str
     size: int
     where: Any
+
+
+class Deadline:
+    """Ends a repository that takes too long in all, however little each step of it does."""
+
+    def __init__(self, timeout: float) -> None:
+        self.seconds = TIMES * timeout
+        self.end = time.monotonic() + self.seconds
+
+    def check(self) -> None:
+        """Raise RepositoryError where it has passed."""
+        if time.monotonic() > self.end:
+            raise RepositoryError(f"it took more than {self.seconds:g} s in all ({TIMES} times --timeout)")
 
 
 class Limit:
@@ -88,6 +106,7 @@ class Counts:
     taken: int = 0
     taken_bytes: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)  # paths, MAX_NAMED at most
 
     def skip(self, reason: str) -> None:
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
@@ -97,7 +116,8 @@ class Counts:
         if self.entries != self.taken + sum(self.skipped.values()):
             raise RuntimeError(f"{self.entries} entries found, {self.taken} taken, skipped {self.skipped}")
         files = {"files": self.taken, "bytes": self.taken_bytes}
-        return {"entries": self.entries, "taken": files, "skipped": dict(sorted(self.skipped.items()))}
+        found = {"entries": self.entries, "taken": files, "skipped": dict(sorted(self.skipped.items()))}
+        return found | ({"missing": self.missing} if self.missing else {})
 
 
 def check_path(raw: bytes) -> tuple[str, str]:

@@ -75,7 +75,7 @@ def tokenizer_files(params: ChunkParams) -> tuple[str, ...]:
 
 CHUNK = Stage(
     name="chunk",
-    version=2,
+    version=3,
     summary="Cut source files at function and class borders into chunks of a number of tokens.",
     params=ChunkParams,
     judge=split_document,

@@ -8,7 +8,6 @@ Exact: a chunk's tokens are those of its text encoded alone, and every chunk has
 out. Estimates (lines encoded once, scaled to the whole) only say what to try.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -16,16 +15,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from refinery.transforms.code.brace_units import BUCKET, brace_units, line_starts
+from refinery.transforms.code.estimates import Estimates
 from refinery.transforms.code.languages import COMMENT, KINDS, LANGUAGES, OTHER, PREAMBLE
-from refinery.transforms.code.parse import parse
-from refinery.transforms.code.units import BUCKET, SOFT, TreeUnits, Unit, brace_units, line_starts
+from refinery.transforms.code.parser_frames import UNITS
+from refinery.transforms.code.parser_process import PARSER
+from refinery.transforms.code.units import SOFT, Unit
 from refinery.transforms.tokenize.chunk_notes import Chunk
 
-MAX_ERROR_SHARE = 0.2  # of a file's bytes, beyond which its tree says less than its braces
 SYNTAX, BRACES = "syntax", "braces"
 PIECES = 8  # to a budget, of what is cut at characters
 MARGIN = 98  # percent of what an estimate allows, after it was wrong
 SCALE = 256  # parts of a token that estimates are made of
+UNIT_NUMBERS = 5  # as parser_child.py answers them
 IN_NODE = SOFT // 2  # a cut inside a node that has no children costs more than any between nodes
 
 Int64 = npt.NDArray[np.int64]
@@ -60,17 +62,10 @@ def chunk_source(text: str, language: str, count: CountTokens, budget: int) -> C
         return Chunks((), SYNTAX)
     total = count([text])[0]
     fits = total <= budget
-    parsed = parse(data, LANGUAGES[language]) if language else None
-    good = parsed is not None and parsed.error_share <= MAX_ERROR_SHARE
     sizes = _Sizes(data, total, count) if not fits else None
-    limit = sizes.limit(budget) if sizes else None
-    if parsed is not None and good:
-        size = sizes.at if sizes else _no_size
-        units = TreeUnits(data, LANGUAGES[language], size, limit).split(parsed.tree)
-    else:
-        units = brace_units(data) if sizes else [Unit(0, 0, OTHER, 0, False)]
-    del parsed
-    borders = SYNTAX if good else BRACES
+    found = _tree_units(data, language, sizes, budget) if language else None
+    borders = SYNTAX if found is not None else BRACES
+    units = found or (brace_units(data) if sizes else [Unit(0, 0, OTHER, 0, False)])
     if sizes is None:
         lengths = [end - begin for begin, end in pairwise([*(unit.start for unit in units), len(data)])]
         return Chunks((_chunk(units, lengths, 0, len(text)),), borders)
@@ -78,34 +73,36 @@ def chunk_source(text: str, language: str, count: CountTokens, budget: int) -> C
     return Chunks(tuple(_merged(text, data, units, sizes, count, budget)), borders)
 
 
-def _no_size(offset: int) -> int:
-    return 0
+def _tree_units(data: bytes, language: str, sizes: "_Sizes | None", budget: int) -> list[Unit] | None:
+    """Units by the syntax tree, or None."""
+    numbers = PARSER.ask(UNITS, language, data, sizes.numbers(sizes.limit(budget)) if sizes else ())
+    if numbers is None:
+        return None
+    columns = [numbers[i::UNIT_NUMBERS] for i in range(UNIT_NUMBERS)]
+    return [
+        Unit(start, level, KINDS[kind], depth, bool(whole))
+        for start, level, kind, depth, whole in zip(*columns, strict=True)
+    ]
 
 
-class _Sizes:
-    """Estimated tokens up to any byte of a text, in SCALE parts of a token: its lines encoded alone, once.
-
-    Integers throughout, so every machine estimates the same.
-    """
+class _Sizes(Estimates):
+    """Estimated tokens up to any byte of a text, in SCALE parts of a token: its lines encoded alone, once."""
 
     def __init__(self, data: bytes, total: int, count: CountTokens) -> None:
         starts = line_starts(data, 0, len(data))
         if len(starts):
             starts = starts[np.append(starts[1:] // BUCKET != starts[:-1] // BUCKET, True)]
-        self.marks: list[int] = [0, *starts.tolist(), len(data)]
-        counts = count([data[begin:end].decode() for begin, end in pairwise(self.marks)])
-        self.upto: list[int] = [0, *accumulate(int(tokens) * SCALE for tokens in counts)]
+        marks: list[int] = [0, *starts.tolist(), len(data)]
+        counts = count([data[begin:end].decode() for begin, end in pairwise(marks)])
+        super().__init__(marks, [0, *accumulate(int(tokens) * SCALE for tokens in counts)])
         self.total = total
 
-    def at(self, offset: int) -> int:
-        """The estimate for the bytes before `offset`. Logarithmic in the number of lines."""
-        i = min(bisect_right(self.marks, offset), len(self.marks) - 1) - 1
-        begin, before = self.marks[i], self.upto[i]
-        return before + (offset - begin) * (self.upto[i + 1] - before) // (self.marks[i + 1] - begin)
-
-    def between(self, begin: int, end: int) -> int:
-        """The estimate for a range of bytes."""
-        return self.at(end) - self.at(begin)
+    def at_all(self, offsets: Int64) -> Int64:
+        """`at` of each offset."""
+        marks, upto = np.array(self.marks, np.int64), np.array(self.upto, np.int64)
+        i = np.minimum(np.searchsorted(marks, offsets, "right"), len(marks) - 1) - 1
+        found: Int64 = upto[i] + (offsets - marks[i]) * (upto[i + 1] - upto[i]) // (marks[i + 1] - marks[i])
+        return found
 
     def limit(self, tokens: int) -> int:
         """What an estimate of so many tokens is, lines encoded alone taking more than lines in a row."""
@@ -114,9 +111,11 @@ class _Sizes:
 
 def _divided(units: list[Unit], data: bytes, sizes: _Sizes, limit: int) -> Iterator[Unit]:
     """Units, those above the limit divided at their lines, and lines above it between characters."""
-    for unit, end in zip(units, [*(unit.start for unit in units[1:]), len(data)], strict=True):
+    offsets = np.array([*(unit.start for unit in units), len(data)], np.int64)
+    estimates = np.diff(sizes.at_all(offsets)).tolist()
+    for unit, end, estimate in zip(units, offsets[1:].tolist(), estimates, strict=True):
         yield unit
-        if sizes.between(unit.start, end) <= limit:
+        if estimate <= limit:
             continue
         lines = [unit.start, *line_starts(data, unit.start, end).tolist(), end]
         for begin, stop in pairwise(lines):
@@ -139,7 +138,7 @@ def _merged(
     """
     offsets = np.array([*(unit.start for unit in units), len(data)], np.int64)
     characters = _characters(data, offsets)
-    upto = np.array([sizes.at(offset) for offset in offsets.tolist()], np.int64)
+    upto = sizes.at_all(offsets)
     lengths = np.diff(offsets).tolist()
     levels = np.array([*(unit.level for unit in units), 0], np.int64)
     full = limit = sizes.limit(budget)

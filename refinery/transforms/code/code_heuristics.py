@@ -2,13 +2,13 @@
 
 import math
 import re
+from collections import Counter
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
-import tree_sitter
 
 from refinery.transforms.code.code_rules import (
+    COMMENT_LINE,
     DATA,
     GENERATED,
     GENERATED_CHARS,
@@ -16,12 +16,16 @@ from refinery.transforms.code.code_rules import (
     REASONS,
     CodeHeuristicsParams,
 )
-from refinery.transforms.code.languages import LANGUAGES, LIBRARIES, language_of, load_grammar
-from refinery.transforms.code.parse import parse
+from refinery.transforms.code.comment_bound import comment_bound
+from refinery.transforms.code.comments import Comments
+from refinery.transforms.code.languages import LIBRARIES, language_of
+from refinery.transforms.code.parser_frames import COMMENTS
+from refinery.transforms.code.parser_process import PARSER
 from refinery.transforms.code.paths import VENDORED
 from refinery.transforms.core.document import Document, Drop, text_bytes
 from refinery.transforms.core.stage import Note, Stage
 
+_SAYS_ENOUGH = re.compile(r"(?:\w\W*){8}\w", re.ASCII).search
 _BAD = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\ufffd]")
 
 
@@ -37,31 +41,38 @@ def entropy(text: str) -> float:
 
 def data_share(text: str) -> float:
     """Share of the characters that are elements of tables of numbers, base64 or escaped bytes. Linear."""
-    return sum(match.end() - match.start() for match in DATA.finditer(text)) / max(1, len(text))
+    return sum(map(len, DATA.findall(text.encode("utf-8", "surrogatepass")))) / max(1, len(text))
 
 
-@cache
-def _comments(language: str) -> tree_sitter.Query:
-    types = " ".join(f"({name})" for name in sorted(LANGUAGES[language].comments))
-    return tree_sitter.Query(load_grammar(language), f"[{types}] @comment")
-
-
-def comment_share(text: str, language: str) -> float | None:
-    """Share of comments among the bytes that are not whitespace; None without a grammar or a tree. Cost: one parse."""
-    data = text.encode()
-    parsed = parse(data, LANGUAGES[language]) if language else None
-    if parsed is None:
+def look_at(text: str, language: str) -> Comments | None:
+    """The comments of a text; None without a grammar or a tree. Cost: one parse. Its errors are those of PARSER.ask."""
+    found = PARSER.ask(COMMENTS, language, text.encode()) if language else None
+    if found is None:
         return None
-    found = tree_sitter.QueryCursor(_comments(language)).captures(parsed.tree.root_node).get("comment", [])
-    size = sum(len(b"".join(data[node.start_byte : node.end_byte].split())) for node in found)
-    return size / max(1, len(b"".join(data.split())))
+    return Comments(found[0], found[1], list(zip(found[2::2], found[3::2], strict=True)))
+
+
+def comment_share(found: Comments | None) -> float:
+    """Share of comments that explain no code among the bytes that are not whitespace; 0 where it is not known."""
+    return found.loose / max(1, found.size) if found else 0.0
+
+
+def is_marked(text: str, found: Comments | None) -> bool:
+    """Whether comments at the head of a text say that a program wrote it. Code that writes such a mark has it, too."""
+    head = text[:GENERATED_CHARS]
+    if found is None:
+        comments = "\n".join(COMMENT_LINE.findall(head))
+    else:
+        data = head.encode()
+        comments = "\n".join(data[begin:end].decode("utf-8", "replace") for begin, end in found.first)
+    return GENERATED.search(comments) is not None
 
 
 def judge_code(doc: Document, params: CodeHeuristicsParams) -> Document | Drop:
     """`doc` with its language noted, or Drop with the first rule that fails.
 
-    The path is the note `path`, else the url. Cost: linear; the parse for comments, 0.3 s per MB of C++, comes last.
-    Raises ValueError for lone surrogates.
+    The path is the note `path`, else the url. Cost: linear; a parse, 0.3 s per MB of C++, only for what has very many
+    comments or a mark of generated files. Raises ValueError for lone surrogates, and what PARSER.ask raises.
     """
     p, text = params, doc.text
     path = str(doc.meta.get("path") or doc.url)
@@ -71,19 +82,27 @@ def judge_code(doc: Document, params: CodeHeuristicsParams) -> Document | Drop:
     if p.drop_vendored and VENDORED.search(path):
         return Drop("code-vendored")
     reason = _size(text, p) or _lines(text, name, p)
-    if reason is None and p.drop_generated and GENERATED.search(text[:GENERATED_CHARS]):
-        reason = "code-generated"
     if reason is None and p.max_data is not None and data_share(text) > p.max_data:
         reason = "code-encoded-data"
     if reason is None and p.max_entropy is not None and entropy(text) > p.max_entropy:
         reason = "code-high-entropy"
     language = language_of(path, text)
-    if reason is None and p.max_comments is not None:
-        share = comment_share(text, language)
-        reason = "code-comments" if share is not None and share >= p.max_comments else None
+    if reason is None:
+        reason = _comments(text, language, p)
     if reason is not None:
         return Drop(reason)
     return replace(doc, meta=dict(doc.meta) | {"code_language": language})
+
+
+def _comments(text: str, language: str, p: CodeHeuristicsParams) -> str | None:
+    marks = p.drop_generated and GENERATED.search(text[:GENERATED_CHARS]) is not None
+    many = p.max_comments is not None and comment_bound(text.encode(), language) >= p.max_comments
+    if not marks and not many:
+        return None
+    found = look_at(text, language)
+    if marks and is_marked(text, found):
+        return "code-generated"
+    return "code-comments" if p.max_comments is not None and comment_share(found) >= p.max_comments else None
 
 
 def _size(text: str, p: CodeHeuristicsParams) -> str | None:
@@ -107,14 +126,23 @@ def _lines(text: str, name: str, p: CodeHeuristicsParams) -> str | None:
         MINIFIED.search(name) or sum(map(len, full)) > p.max_mean_line_chars * count
     ):
         return "code-minified"
-    if p.min_unique_lines is not None and len(set(full)) <= p.min_unique_lines * count:
+    if p.min_unique_lines is not None and count - _repeated(full) <= p.min_unique_lines * count:
         return "code-repeated-lines"
     return None
 
 
+def _repeated(lines: list[str]) -> int:
+    """How many lines have stood before; of those that say enough to be compared, or of all, where none does."""
+    times = Counter(lines)
+    again = len(lines) - len(times)
+    if not again or not any(map(_SAYS_ENOUGH, times)):
+        return again
+    return sum(number - 1 for line, number in times.items() if number > 1 and _SAYS_ENOUGH(line))
+
+
 CODE_HEURISTICS = Stage(
     name="code-heuristics",
-    version=2,
+    version=3,
     summary="Drop source files that are vendored, generated, minified, data, or nearly all comments.",
     params=CodeHeuristicsParams,
     judge=judge_code,

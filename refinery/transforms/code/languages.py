@@ -21,7 +21,7 @@ import tree_sitter_python
 import tree_sitter_rust
 import tree_sitter_typescript
 
-from refinery.loader.format.packed import CHUNK_KINDS
+from refinery.loader.format.chunk_kinds import CHUNK_KINDS
 
 KINDS = CHUNK_KINDS
 FUNC_BODY, CLASS_DECL, TYPEDEF, NAMESPACE, FUNC_SIGNATURE, CLASS_MEMBER, PREAMBLE, COMMENT, OTHER = KINDS
@@ -41,6 +41,8 @@ class SourceLanguage:
     wrappers: node types that are what their largest child is. declarations: node types that are a FUNC_SIGNATURE where
     a function is declared in them. declarators: node types that show this. leading: node types that belong to
     what follows them. trailing: node types that belong to what stands before them. comments: node types of comments.
+    line_comment: the sign of those that end with their line; "" where it is not known, and the tree alone tells them.
+    block_comment: signs of the others: "", "/* */", or "/* /* */ */" where they nest.
     """
 
     name: str
@@ -53,6 +55,8 @@ class SourceLanguage:
     leading: frozenset[str] = frozenset()
     trailing: frozenset[str] = frozenset({"else_clause", "catch_clause", "finally_clause", "except_clause"})
     comments: frozenset[str] = field(default_factory=lambda: frozenset({"comment"}))
+    line_comment: str = ""
+    block_comment: str = ""
 
     def parser(self) -> tree_sitter.Parser:
         """A new parser."""
@@ -96,6 +100,8 @@ _ALL = (
         name="c",
         endings=(".c", ".h"),
         grammar=tree_sitter_c.language,
+        line_comment="//",
+        block_comment="/* */",
         kinds=_kinds(
             FUNC_BODY="function_definition",
             CLASS_DECL="struct_specifier union_specifier enum_specifier",
@@ -110,6 +116,8 @@ _ALL = (
         name="cpp",
         endings=(".cc", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".h++", ".inc", ".inl", ".ipp", ".tcc"),
         grammar=tree_sitter_cpp.language,
+        line_comment="//",
+        block_comment="/* */",
         kinds=_kinds(
             FUNC_BODY="function_definition",
             CLASS_DECL="class_specifier struct_specifier union_specifier enum_specifier",
@@ -126,6 +134,7 @@ _ALL = (
         name="python",
         endings=(".py", ".pyi", ".pyw"),
         grammar=tree_sitter_python.language,
+        line_comment="#",
         kinds=_kinds(
             FUNC_BODY="function_definition",
             CLASS_DECL="class_definition",
@@ -140,6 +149,8 @@ _ALL = (
         name="java",
         endings=(".java",),
         grammar=tree_sitter_java.language,
+        line_comment="//",
+        block_comment="/* */",
         kinds=_kinds(
             FUNC_BODY="method_declaration constructor_declaration compact_constructor_declaration",
             CLASS_DECL="class_declaration interface_declaration enum_declaration record_declaration"
@@ -155,6 +166,8 @@ _ALL = (
         name="javascript",
         endings=(".js", ".mjs", ".cjs", ".jsx"),
         grammar=tree_sitter_javascript.language,
+        line_comment="//",
+        block_comment="/* */",
         kinds=_kinds(**_JS_KINDS, CLASS_DECL="class_declaration class"),
         wrappers=_JS_WRAPPERS,
         leading=_words("decorator"),
@@ -163,6 +176,8 @@ _ALL = (
         name="typescript",
         endings=(".ts", ".mts", ".cts"),
         grammar=tree_sitter_typescript.language_typescript,
+        line_comment="//",
+        block_comment="/* */",
         kinds=_TS_KINDS,
         wrappers=_TS_WRAPPERS,
         leading=_words("decorator"),
@@ -171,6 +186,8 @@ _ALL = (
         name="tsx",
         endings=(".tsx",),
         grammar=tree_sitter_typescript.language_tsx,
+        line_comment="//",
+        block_comment="/* */",
         kinds=_TS_KINDS,
         wrappers=_TS_WRAPPERS,
         leading=_words("decorator"),
@@ -179,6 +196,8 @@ _ALL = (
         name="go",
         endings=(".go",),
         grammar=tree_sitter_go.language,
+        line_comment="//",
+        block_comment="/* */",
         kinds=_kinds(
             FUNC_BODY="function_declaration method_declaration",
             TYPEDEF="type_declaration",
@@ -190,6 +209,8 @@ _ALL = (
         name="rust",
         endings=(".rs",),
         grammar=tree_sitter_rust.language,
+        line_comment="//",
+        block_comment="/* /* */ */",
         kinds=_kinds(
             FUNC_BODY="function_item",
             CLASS_DECL="struct_item enum_item union_item trait_item impl_item",

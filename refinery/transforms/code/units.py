@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import tree_sitter
 
 from refinery.transforms.code.languages import (
@@ -30,7 +28,6 @@ from refinery.transforms.code.languages import (
 
 SOFT = 1 << 20
 WRAPPED = 8  # wrappers around wrappers that are looked through
-MANY_LINES, BUCKET = 200_000, 32
 _HEADS = (
     "namespace_identifier",
     "type_identifier",
@@ -99,11 +96,12 @@ class TreeUnits:
             if node.end_byte > node.start_byte and node.end_byte > self.end:
                 is_body = cursor.field_name == "body"
                 border = border or self._border(node, frame.level, is_body)
-                if self._is_too_large(node) and node.child_count:
+                after = self.at(node.end_byte)
+                if self._is_too_large(after) and node.child_count:
                     frames.append(self._opened(node, frame, is_body))
                     cursor.goto_first_child()
                     continue
-                self._add(node, frame, border)
+                self._add(node, frame, border, after)
                 border = None
                 if frame.is_error and node.type in ("{", "}"):  # what tokens say of nesting that the parser lost
                     step = 1 if node.type == "{" else -1
@@ -114,11 +112,11 @@ class TreeUnits:
                 if not frames:
                     return self.units or [Unit(0, 0, OTHER, 0, True)]
 
-    def _is_too_large(self, node: tree_sitter.Node) -> bool:
+    def _is_too_large(self, after: int) -> bool:
         if self.budget is None:
             return False
         room = self.budget - self.leading if self.in_preamble and 2 * self.leading <= self.budget else self.budget
-        return self.at(node.end_byte) - self.before > room
+        return after - self.before > room
 
     def _border(self, node: tree_sitter.Node, level: int, is_body: bool) -> _Border:
         """Where a cut before this node would be: at the start of its line, if nothing else stands before it there."""
@@ -144,10 +142,9 @@ class TreeUnits:
         known = node.type in self.language.wrappers or frame.scope
         return _Frame(level, frame.depth, frame.scope if known else OTHER, frame.in_head, node.is_error)
 
-    def _add(self, node: tree_sitter.Node, frame: _Frame, border: _Border) -> None:
+    def _add(self, node: tree_sitter.Node, frame: _Frame, border: _Border, after: int) -> None:
         kind, whole = self._kind(node, frame)
         comment = node.type in self.language.comments
-        after = self.at(node.end_byte)
         if self.in_preamble:
             if kind == PREAMBLE or comment or not node.is_named or _is_head(node):
                 self.leading += after - self.before
@@ -205,30 +202,3 @@ def _declares_function(node: tree_sitter.Node, language: SourceLanguage) -> bool
             return below is not None
         node = below
     return False
-
-
-def line_starts(data: bytes, begin: int, end: int) -> npt.NDArray[np.int64]:
-    """Offsets of lines that begin inside (begin, end), ascending; of very many, one per BUCKET bytes."""
-    found = np.flatnonzero(np.frombuffer(data, np.uint8)[begin : max(begin, end - 1)] == 0x0A) + (begin + 1)
-    if len(found) > MANY_LINES:
-        found = found[np.append(found[1:] // BUCKET != found[:-1] // BUCKET, True)]
-    return found
-
-
-def brace_units(data: bytes) -> list[Unit]:
-    """Units of a file that does not parse: its lines. A cut costs the number of braces that are open before the line,
-    and half a brace more where no blank line stands before it. Braces in strings and comments count, too. Linear.
-    """
-    array = np.frombuffer(data, np.uint8)
-    starts = np.concatenate([np.zeros(1, np.int64), line_starts(data, 0, len(data))])
-    braces = (array == 0x7B).astype(np.int64) - (array == 0x7D)
-    opened = np.concatenate([np.zeros(1, np.int64), np.cumsum(braces)])
-    depths = opened[starts]
-    depths -= np.minimum(np.minimum.accumulate(depths), 0)  # a brace too many closes nothing
-    units, after_blank = [], True
-    for start, end, depth in zip(starts.tolist(), [*starts[1:].tolist(), len(data)], depths.tolist(), strict=True):
-        line = data[start : min(end, start + 100)].strip()
-        level = 2 * depth + (0 if after_blank else 1) + (SOFT if line[:1] in (b"{", b"}", b")") else 0)
-        units.append(Unit(start, level, OTHER, depth, False))
-        after_blank = not line
-    return units

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from refinery.loader.format.packed import CHUNK_KINDS
+from refinery.loader.format.chunk_kinds import CHUNK_KINDS
 
 CHUNKS, CHUNKS_OF = "chunks", "chunks_of"  # names of the notes: the chunks, and the hash of their text
 

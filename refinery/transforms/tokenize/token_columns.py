@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refinery.loader.format.packed import CHUNK_KINDS, STRUCTURE, UNKNOWN
+from refinery.loader.format.chunk_kinds import CHUNK_KINDS
+from refinery.loader.format.packed import STRUCTURE, UNKNOWN
 from refinery.transforms.tokenize.chunk_notes import CHUNKS, CHUNKS_OF, read_chunks, text_hash
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from refinery.pipelines.acquire.git_objects import Entry, parse_tree
 from refinery.pipelines.acquire.take import TOO_LONG, take_tree
-from refinery.pipelines.acquire.tree_files import MAX_PATH, REASONS, Counts, Found, check_path, text_of
+from refinery.pipelines.acquire.tree_files import MAX_PATH, REASONS, Counts, Deadline, Found, check_path, text_of
 
 PARTS = st.sampled_from(
     [b"", b".", b"..", b".git", b".GiT", b"a", b"a b", b"\xff", b"\xc3\xa4", b"\n", b"\0", b"\x7f", b"~"]
@@ -72,7 +72,7 @@ DATA = st.sampled_from([b"x\n", b"", b" ", b"\0", b"\xff", b"long" * 20, b"SPDX-
 @given(st.lists(st.tuples(RAW, st.sampled_from(["", "", "", "symlink", "submodule"]), DATA)))
 def test_any_tree_is_taken_or_counted_in_order_of_paths(files: list[tuple[bytes, str, bytes]]) -> None:
     found: list[dict[str, Any]] = []
-    counts = take_tree(DrawnTree(files), "org/x", "c" * 40, 50, found.append).plain()
+    counts = take_tree(DrawnTree(files), "org/x", "c" * 40, 50, found.append, Deadline(60)).plain()
     paths = [record["path"] for record in found]
     assert counts["entries"] == len(files)
     assert counts["taken"] == {"files": len(found), "bytes": sum(len(record["content"]) for record in found)}
@@ -97,5 +97,5 @@ def test_an_endless_licence_is_one_that_nobody_allows() -> None:
     names = (b"LICENSE", b"COPYING", b"COPYRIGHT")
     files = [(name, "", b"SPDX-License-Identifier: %s OR X-%s\n" % (words, name)) for name in names]
     found: list[dict[str, Any]] = []
-    take_tree(DrawnTree(files), "x", "c" * 40, 9000, found.append)
+    take_tree(DrawnTree(files), "x", "c" * 40, 9000, found.append, Deadline(60))
     assert {record["repo_license"] for record in found} == {TOO_LONG}

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader import PackedStream
-from refinery.loader.format.packed import CHUNK_KINDS, STRUCTURE
+from refinery.loader.format.chunk_kinds import CHUNK_KINDS
+from refinery.loader.format.packed import STRUCTURE
 from refinery.loader.read.corpus import Corpus
 from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.recipe.checks import packed_rows

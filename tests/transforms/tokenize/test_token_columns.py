@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.loader.format.packed import CHUNK_KINDS, STRUCTURE
+from refinery.loader.format.chunk_kinds import CHUNK_KINDS
+from refinery.loader.format.packed import STRUCTURE
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document
 from refinery.transforms.tokenize.chunk_notes import Chunk, text_hash, write_chunks

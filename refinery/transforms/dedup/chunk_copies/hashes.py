@@ -21,7 +21,7 @@ from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.signatures import UNITS, SignatureParams, character_table
 from refinery.transforms.native import minhash
 
-CHUNK_SCHEME = "code-tokens/constructs-2"
+CHUNK_SCHEME = "code-tokens/constructs-3"
 # Of a construct: its hash (two), its place (begin << 32 | stop, in characters), its number of tokens.
 VALUES = 4
 LOW, HIGH, PLACE, TOKENS = range(VALUES)

@@ -1,0 +1,52 @@
+"""The bound of comments is never below what the syntax tree says, so nothing is kept for not being parsed."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refinery.transforms.code import code_heuristics
+from refinery.transforms.code.code_heuristics import comment_share, judge_code, look_at
+from refinery.transforms.code.code_rules import CodeHeuristicsParams
+from refinery.transforms.code.comment_bound import comment_bound
+from refinery.transforms.code.comments import SPACE, comment_places
+from refinery.transforms.code.languages import LANGUAGES
+from refinery.transforms.code.parse import parse
+from tests.beam import make_document
+from tests.sampling import examples
+
+PIECES = ["//", "/*", "*/", "/", "*", "#", "\\", "\\\\", "\n", "\r\n", "\r", " ", '"', "'", "`", "a", "int a;\n", "é"]
+PIECES += ["<!--", "-->", '"""', 'r#"', "{", "}", "/**/", "/*/", "///", "//!", "/** a */", "#!/x\n", "f(a) {\n"]
+PIECES += ["#if 0\n", "#endif\n", "\x0b", "\x0c", "\u2028", "$", "%:", "??/\n"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@settings(max_examples=examples(600), deadline=None)
+@given(text=st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_no_text_has_more_comments_than_the_bound(language: str, text: str) -> None:
+    data = text.encode()
+    parsed = parse(data, LANGUAGES[language])
+    if parsed is None:
+        return
+    inside = sum(
+        len(data[begin:end].translate(None, SPACE)) for begin, end in comment_places(parsed.tree, LANGUAGES[language])
+    )
+    assert inside / max(1, len(data.translate(None, SPACE))) <= comment_bound(data, language)
+    assert comment_share(look_at(text, language)) <= comment_bound(data, language)
+
+
+def test_measures() -> None:
+    assert comment_bound(b"", "c") == 0 and comment_bound(b"int a; // b", "c") == 3 / 8
+    assert comment_bound(b"a /* b */ c", "java") == 5 / 7 and comment_bound(b"a /* b", "java") == 3 / 4
+    assert comment_bound(b"// a \\\n b\nc", "cpp") == 5 / 6 and comment_bound(b"a # b\nc", "python") == 2 / 4
+    assert comment_bound(b"a /* /* */ b */ c", "rust") == 10 / 11 and comment_bound(b"a", "") == 1
+    assert all(one.line_comment for one in LANGUAGES.values())
+
+
+def test_what_cannot_be_dropped_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(code_heuristics, "look_at", lambda text, language: asked.append(text))
+    code = "".join(f"int sum{i}(int a) {{ return a; }}  // {i}\n" for i in range(9))
+    texts = [code, code + "// DO NOT EDIT BY HAND\n", "".join(f"// Line {i} of a text.\n" for i in range(9))]
+    for text in texts:
+        judge_code(make_document(text, meta={"path": "a.c"}), CodeHeuristicsParams())
+    assert asked == texts[1:]
