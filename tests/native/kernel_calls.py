@@ -289,6 +289,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "pieces": np.array([[7, 3, 0, 4, 0], [8, 3, 0, 4, 0]]),
         "first": 7,
         "out": np.zeros((2, 4), np.int64),
+        "labels": np.zeros((2, 3), np.int64),
     },
     rows.pad: lambda: {"out": np.zeros((2, 4), np.int64), "valid": i8(4, 1), "value": 7},
     runs.cut: lambda: {  # a segment of two runs, 1 + 2 and 1 token with gaps of 1, and a whole shard

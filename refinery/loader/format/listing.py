@@ -202,6 +202,13 @@ def file_entries(table: pa.Table) -> list[FileEntry]:
     ]
 
 
+def arrow(numbers: np.ndarray[Any, Any]) -> pa.Array:
+    """int64 numbers as Arrow's. pa.array would import numpy.ma, which the first batch would wait for."""
+    return pa.Array.from_buffers(
+        pa.int64(), len(numbers), [None, pa.py_buffer(np.ascontiguousarray(numbers, np.int64))]
+    )
+
+
 def first_rows(table: pa.Table, listing: Listing, written: WrittenFiles, what: str) -> np.ndarray[Any, Any]:
     """int64 [shards + 1]: the first row of each shard of a listing, and the end. Raises FormatError unless each shard
     has its writer's files, in order, and then packed rows only, shards ascend, and the sums are the manifest's."""
@@ -222,7 +229,7 @@ def first_rows(table: pa.Table, listing: Listing, written: WrittenFiles, what: s
         raise FormatError(f"{what}: tokens found in a corpus of texts, none expected")
     expected = {"documents": listing.documents, **({"tokens": listing.tokens} if written.has_tokens else {})}
     for name, wanted in expected.items():
-        values = table[name].take(pa.array(starts))
+        values = table[name].take(arrow(starts))
         found = None if values.null_count else sum(values.to_pylist())
         if found != wanted:
             raise FormatError(f"{what}: {found} {name} found, {wanted} expected from the manifest")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from refinery.loader.errors import FormatError, NoTokens
 from refinery.loader.format.entries import FileEntry, ShardEntry
-from refinery.loader.format.listing import MAX_BYTES, Listing, file_entries, first_rows, read_listing
+from refinery.loader.format.listing import MAX_BYTES, Listing, arrow, file_entries, first_rows, read_listing
 from refinery.loader.format.shard_files import check_bin_size, read_file
 from refinery.loader.format.written import WrittenFiles
 from refinery.loader.storage.store import Store
@@ -166,17 +166,17 @@ class ListedRun:
         if name == "tokens" and not self._written.has_tokens:
             raise NoTokens(self._source.url(self.listing.file.path))
         table, bounds = self._table()
-        return np.asarray(table[name].take(bounds[:-1]).to_numpy(), np.int64)
+        return np.asarray(table[name].take(arrow(bounds[:-1])).to_numpy(), np.int64)
 
     def files(self, kind: str) -> tuple[list[str], I64]:
         place = self._written.place(kind, self._source.url(self.listing.file.path))
         table, bounds = self._table()
-        rows = bounds[:-1] + place
+        rows = arrow(bounds[:-1] + place)
         return table["path"].take(rows).to_pylist(), np.asarray(table["size"].take(rows).to_numpy(), np.int64)
 
     def numbers(self) -> list[tuple[int, int]]:
         table, bounds = self._table()
-        return [(number, self.count) for number in table["shard"].take(bounds[:-1]).to_pylist()]
+        return [(number, self.count) for number in table["shard"].take(arrow(bounds[:-1])).to_pylist()]
 
     def all_files(self) -> tuple[int, int]:
         table, _ = self._table()

@@ -2,7 +2,8 @@
  *
  * A run is what a row holds of a document, or its padding. loader/masks.py documents every array.
  *
- * Cost: one pass over the batch and the starts, no memory. Safety: sizes and types are checked at entry; starts, counts
+ * Cost: one pass over the batch and the starts, no memory. Rows and runs are written in order, since the end of a run may
+ * be written over the beginning of the next. Safety: sizes and types are checked at entry; starts, counts
  * and valid while they are read, so that wrong ones raise ValueError (outputs are half written then). The GIL is
  * released. */
 
@@ -11,7 +12,7 @@
 #define IGNORE (-100) /* as in loader/masks.py */
 #define PADDING (-1)
 
-enum { CROSS_DOCUMENT = 1, EOS = 2 }; /* labels that are not learned */
+enum { CROSS_DOCUMENT = 1, EOS = 2, COPIED = 4 }; /* labels that are not learned; labels hold the tokens already */
 
 typedef struct {
     const int64_t *tokens, *starts, *counts, *valid;
@@ -24,24 +25,39 @@ typedef struct {
     int64_t runs, longest; /* results */
 } Batch;
 
-/* Positions and document numbers of a run. */
-VECTORISED static void write_run(int32_t *restrict positions, int32_t *restrict documents, int32_t size,
-                                 int32_t document)
+typedef int32_t Line __attribute__((vector_size(LINE)));
+
+static const Line COUNT = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+/* first + step i for each i of a run of `size`: its positions (0, 1), or its document's number (number, 0). Whole cache
+ * lines are written: what that writes behind the run, less than a line, is of the next one, which is written later.
+ * room: values from `out` to the array's end. */
+VECTORISED static void write_run(int32_t *out, int64_t size, int64_t room, int32_t first, int32_t step)
 {
-    if (positions)
-        for (int32_t i = 0; i < size; i++)
-            positions[i] = i;
-    if (documents)
-        for (int32_t i = 0; i < size; i++)
-            documents[i] = document;
+    enum { WIDTH = LINE / 4 };
+    int64_t i = 0;
+    if (room >= 2 * WIDTH) {
+        Line values = COUNT * step + first;
+        memcpy(out, &values, LINE);
+        i = to_line(out) / 4;
+        for (values += (int32_t)i * step; i < size && i + WIDTH <= room; i += WIDTH) {
+            ask_ahead(out + i);
+            *(Line *)(void *)(out + i) = values;
+            values += WIDTH * step;
+        }
+    }
+    for (; i < size; i++)
+        out[i] = first + step * (int32_t)i;
 }
 
 /* The run [begin, stop) of a row whose first token is number `base` of the batch. */
 static void add_run(Batch *x, int64_t base, int64_t begin, int64_t stop, int32_t document)
 {
-    const int64_t at = base + begin, size = stop - begin;
-    write_run(x->positions ? x->positions + at : NULL, x->documents ? x->documents + at : NULL, (int32_t)size,
-              document);
+    const int64_t at = base + begin, size = stop - begin, room = x->rows * x->length - at;
+    if (x->positions)
+        write_run(x->positions + at, size, room, 0, 1);
+    if (x->documents)
+        write_run(x->documents + at, size, room, document, 0);
     x->runs++;
     if (x->bounds)
         x->bounds[x->runs] = (int32_t)(base + stop);
@@ -67,7 +83,7 @@ static int fill_row(Batch *x, int64_t row, const int64_t *starts, int64_t count)
     if (valid < 0 || valid > length + 1)
         return 0;
     const int64_t inputs = valid < length ? valid : length;
-    if (x->labels)
+    if (x->labels && !(x->options & COPIED))
         memcpy(x->labels + base, tokens + 1, (size_t)length * sizeof(int64_t));
     if (x->loss)
         memset(x->loss + base, 1, (size_t)length);
@@ -136,7 +152,7 @@ static PyObject *fill(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OOOOOOOOOOO", &given[TOKENS], &given[STARTS], &given[COUNTS], &given[VALID], &options,
                           &eos, &given[LABELS], &given[LOSS], &given[POSITIONS], &given[DOCUMENTS], &given[BOUNDS])
-        || read_integer(options, "options", 0, CROSS_DOCUMENT | EOS, &chosen) < 0
+        || read_integer(options, "options", 0, CROSS_DOCUMENT | EOS | COPIED, &chosen) < 0
         || read_integer(eos, "eos", INT64_MIN, INT64_MAX, &x.eos) < 0 || take_arrays(arrays, given, b, BUFFERS) < 0)
         return NULL;
     x.options = (int)chosen;

@@ -168,11 +168,11 @@ static int move_window(Window *window, const Block *blocks, int64_t number, int6
 static void widen(const uint8_t *data, int64_t count, int64_t itemsize, int64_t *out)
 {
     if (itemsize == 8)
-        widen_int64((const int64_t *)data, count, (const int64_t *)data, 0, out);
+        widen_int64((const int64_t *)data, count, (const int64_t *)data, 0, out, 0);
     else if (itemsize == 4)
-        widen_int32((const int32_t *)data, count, (const int32_t *)data, 0, out);
+        widen_int32((const int32_t *)data, count, (const int32_t *)data, 0, out, 0);
     else
-        widen_uint16((const uint16_t *)data, count, (const uint16_t *)data, 0, out);
+        widen_uint16((const uint16_t *)data, count, (const uint16_t *)data, 0, out, 0);
 }
 
 /* Copies a piece; 0 if its pages are not what they were. */

@@ -9,6 +9,9 @@
 
 #include "widen.h"
 
+enum { LOT = 4096 };   /* tokens that are copied twice at a time */
+enum { FAR = 1 << 22 }; /* bytes of rows from which on no cache would keep what is written until it is read */
+
 /* A piece: `count` tokens of a shard from `start` on, at `place` of a row. */
 typedef struct {
     int64_t row, shard, start, count, place;
@@ -113,53 +116,79 @@ static Py_ssize_t take_runs(PyObject *shards, int64_t block, const Piece *pieces
     return count;
 }
 
-/* Copies all pieces, which are inside `out` and the tokens of their runs. */
-static void copy_pieces(const Run *run, const Piece *pieces, Py_ssize_t count, int64_t first, const Py_buffer *out)
+/* Widens tokens [start, start + count) of a shard; next, from, ahead: the tokens that come after them. far: as widen.h. */
+static void widen(const Py_buffer *tokens, int64_t start, int64_t count, const Py_buffer *next, int64_t from,
+                  int64_t ahead, int64_t *out, int far)
 {
+    const uint8_t *piece = (const uint8_t *)tokens->buf + start * tokens->itemsize;
+    const uint8_t *following = (const uint8_t *)next->buf + from * tokens->itemsize;
+    if (tokens->itemsize == 8)
+        widen_int64((const int64_t *)(const void *)piece, count, (const int64_t *)(const void *)following, ahead, out, far);
+    else if (tokens->itemsize == 4)
+        widen_int32((const int32_t *)(const void *)piece, count, (const int32_t *)(const void *)following, ahead, out, far);
+    else
+        widen_uint16((const uint16_t *)(const void *)piece, count, (const uint16_t *)(const void *)following, ahead, out, far);
+}
+
+/* Copies all pieces, which are inside `out` and the tokens of their runs; to labels, unless NULL, a place earlier. */
+static void copy_pieces(const Run *run, const Piece *pieces, Py_ssize_t count, int64_t first, const Py_buffer *out,
+                        int64_t *labels)
+{
+    const int64_t width = out->shape[1];
+    const int far = labels && out->len >= FAR;
     for (Py_ssize_t i = 0; i < count; i++) {
         run += i == run->stop;
         const Run *its = run + (i + 1 == run->stop); /* of the next piece */
         const Piece *piece = &pieces[i], *next = i + 1 < count ? piece + 1 : NULL;
-        int64_t *target = (int64_t *)out->buf + (piece->row - first) * out->shape[1] + piece->place;
+        const int64_t row = piece->row - first, at = row * width + piece->place;
         const int64_t ahead = next && its->tokens.itemsize == run->tokens.itemsize ? next->count : 0;
-        const int64_t from = ahead ? next->start : 0;
-        if (run->tokens.itemsize == 8) {
-            const int64_t *tokens = run->tokens.buf;
-            widen_int64(tokens + piece->start, piece->count, ahead ? (const int64_t *)its->tokens.buf + from : tokens,
-                        ahead, target);
-        } else if (run->tokens.itemsize == 4) {
-            const int32_t *tokens = run->tokens.buf;
-            widen_int32(tokens + piece->start, piece->count, ahead ? (const int32_t *)its->tokens.buf + from : tokens,
-                        ahead, target);
-        } else {
-            const uint16_t *tokens = run->tokens.buf;
-            widen_uint16(tokens + piece->start, piece->count,
-                         ahead ? (const uint16_t *)its->tokens.buf + from : tokens, ahead, target);
+        for (int64_t done = 0; done < piece->count; done += LOT) { /* so that the second reading is of near memory */
+            const int64_t size = piece->count - done < LOT ? piece->count - done : LOT, start = piece->start + done;
+            const int64_t some = ahead - done < 0 ? 0 : ahead - done;
+            const int64_t none = piece->place + done == 0; /* the first token of a row is no label */
+            widen(&run->tokens, start, size, &its->tokens, some ? next->start + done : 0, some,
+                  (int64_t *)out->buf + at + done, far);
+            if (labels)
+                widen(&run->tokens, start + none, size - none, &run->tokens, 0, 0, labels + at - row - 1 + done + none,
+                      far);
         }
     }
+    if (far)
+        SETTLE();
 }
 
-/* gather(shards, block, pieces, first, out) -> the first piece that may not be read yet, and nothing is copied; None
- * when all are. shards: number -> (tokens, uint16, int32 or int64; flags of each `block` of them, or None). pieces: rows of
- * row, shard, start, count and place, int64. out: int64 in two dimensions, rows from number `first` on. */
+/* gather(shards, block, pieces, first, out, labels=None) -> the first piece that may not be read yet, and nothing is
+ * copied; None when all are. shards: number -> (tokens, uint16, int32 or int64; flags of each `block` of them, or None).
+ * pieces: rows of row, shard, start, count and place, int64. out: int64 in two dimensions, rows from number `first` on.
+ * labels: as out, with a column less; each token is copied to the place before its own, too. */
 static PyObject *gather(PyObject *module, PyObject *args)
 {
-    static const Array arrays[] = {{"pieces", INT64, 0}, {"out", INT64, WRITTEN}};
-    PyObject *shards, *given[2], *integers[2], *result = NULL;
-    Py_buffer b[2];
+    enum { PIECES, OUT, LABELS, BUFFERS };
+    static const Array arrays[] = {
+        {"pieces", INT64, 0}, {"out", INT64, WRITTEN}, {"labels", INT64, WRITTEN | OPTIONAL}
+    };
+    PyObject *shards, *given[BUFFERS] = {[LABELS] = Py_None}, *integers[2], *result = NULL;
+    Py_buffer b[BUFFERS];
     Run *runs = NULL;
     Py_ssize_t held = 0, changes = 0, done = -1;
     int64_t block, first;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!OOOO", &PyDict_Type, &shards, &integers[0], &given[0], &integers[1], &given[1])
+    if (!PyArg_ParseTuple(args, "O!OOOO|O", &PyDict_Type, &shards, &integers[0], &given[PIECES], &integers[1], &given[OUT],
+                          &given[LABELS])
         || read_integer(integers[0], "block", 1, INT64_MAX, &block) < 0
-        || read_integer(integers[1], "first", 0, INT64_MAX, &first) < 0 || take_arrays(arrays, given, b, 2) < 0)
+        || read_integer(integers[1], "first", 0, INT64_MAX, &first) < 0
+        || take_arrays(arrays, given, b, BUFFERS) < 0)
         return NULL;
-    const Piece *pieces = b[0].buf;
+    const Piece *pieces = b[PIECES].buf;
     const Py_ssize_t count = b[0].len / (Py_ssize_t)sizeof(Piece);
     if (b[0].len % (Py_ssize_t)sizeof(Piece) || b[1].ndim != 2) {
         PyErr_Format(PyExc_ValueError, "pieces and out: %zd values and %d dimensions given, five for each piece and 2 "
                      "dimensions are needed", b[0].len / 8, b[1].ndim);
+        goto done;
+    }
+    if (b[LABELS].obj && b[LABELS].len != b[OUT].len - 8 * b[OUT].shape[0]) {
+        PyErr_Format(PyExc_ValueError, "labels: %zd values given, one less than out has are needed for each row",
+                     b[LABELS].len / 8);
         goto done;
     }
     for (Py_ssize_t i = 0; i < count; i++)
@@ -168,9 +197,9 @@ static PyObject *gather(PyObject *module, PyObject *args)
         PyErr_NoMemory();
         goto done;
     }
-    if ((done = take_runs(shards, block, pieces, count, first, &b[1], runs, &held)) == count && count) {
+    if ((done = take_runs(shards, block, pieces, count, first, &b[OUT], runs, &held)) == count && count) {
         Py_BEGIN_ALLOW_THREADS
-        copy_pieces(runs, pieces, count, first, &b[1]);
+        copy_pieces(runs, pieces, count, first, &b[OUT], b[LABELS].buf);
         Py_END_ALLOW_THREADS
     }
     if (done >= 0)
@@ -179,7 +208,7 @@ done:
     while (held)
         release_run(&runs[--held]);
     PyMem_Free(runs);
-    release_arrays(b, 2);
+    release_arrays(b, BUFFERS);
     return result;
 }
 
@@ -217,7 +246,7 @@ done:
 }
 
 static PyMethodDef methods[] = {
-    {"gather", gather, METH_VARARGS, "gather(shards, block, pieces, first, out) -> place of a piece, or None"},
+    {"gather", gather, METH_VARARGS, "gather(shards, block, pieces, first, out, labels=None) -> place of a piece, or None"},
     {"pad", pad, METH_VARARGS, "pad(out, valid, value) -> places of padding"},
     {NULL, NULL, 0, NULL},
 };

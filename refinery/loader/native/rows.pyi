@@ -10,5 +10,6 @@ def gather(
     pieces: NDArray[np.int64],
     first: int,
     out: NDArray[np.int64],
+    labels: NDArray[np.int64] | None = None,
 ) -> int | None: ...
 def pad(out: NDArray[np.int64], valid: NDArray[np.int64], value: int) -> int: ...

@@ -47,6 +47,7 @@ class LengthStages:
         if None in ends[:-1] or ends[-1] is not None:
             raise ValueError("sequence_length: tokens of every stage but the last, and None for that, are allowed")
         self._ends = list(accumulate(end for end in ends if end is not None))
+        self.lengths = [stage.length for stage in stages]
         self._parts = [self.longest // stage.length for stage in stages]
 
     def parts(self, tokens: int) -> int:

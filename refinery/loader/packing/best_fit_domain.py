@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refinery.loader.order.arrays import I64
+from refinery.loader.order.arrays import I64, distinct
 from refinery.loader.packing.layouts import Layouts
 from refinery.loader.packing.row_table import RowTable
 from refinery.loader.read.samples import DocumentStarts, Domain
@@ -119,7 +119,7 @@ class BestFitDomain(Domain):
         rows = np.where(samples < 0, -1, samples - epochs * self.samples)
         parts = []
         rows = self._with_pieces(rows)
-        for epoch in np.unique(epochs[rows >= 0]).tolist() or [0]:
+        for epoch in distinct(epochs[rows >= 0]).tolist() or [0]:
             parts.append(self._layouts.find(np.where(epochs == epoch, rows, -1), epoch))
         found = np.concatenate(parts) if len(parts) > 1 else parts[0]
         if len(parts) > 1:

@@ -21,7 +21,7 @@ import numpy as np
 from refinery.loader.errors import InternalError
 from refinery.loader.native import layouts as kernel
 from refinery.loader.native import row_pieces
-from refinery.loader.order.arrays import I64
+from refinery.loader.order.arrays import I64, distinct
 from refinery.loader.packing.row_table import RowTable, epoch_key
 
 MOST = 1 << 26  # numbers of the ring, 256 MiB: what 3 * 10^10 tokens in documents of 500 take
@@ -81,7 +81,7 @@ class Layouts:
         blocks = blocks[rows >= 0]
         missing = np.flatnonzero(slots[blocks] < 0)
         if len(missing):
-            needed = np.unique(blocks)
+            needed = distinct(blocks)
             if len(rows) > 1 and int(self._sizes[needed].sum()) > self._size // 2:
                 half = len(rows) // 2
                 first, second = self._find(rows[:half], epoch), self._find(rows[half:], epoch)

@@ -14,6 +14,7 @@ import numpy as np
 
 from refinery.loader.arguments import flag, of_kind, whole
 from refinery.loader.format.indexed import Index
+from refinery.loader.order.arrays import distinct
 from refinery.loader.order.subset import rows_of_domains
 from refinery.loader.packing.best_fit_domain import BestFitDomain
 from refinery.loader.packing.row_file import kept_table
@@ -105,7 +106,7 @@ class Packing:
         folder = self._folder or (default_folder() if remote is None else remote.folder) / "packing"
         tables = []
         for domain in inner:
-            documents = sum(shards[n].documents for n in np.unique(domain.numbers).tolist())
+            documents = sum(shards[n].documents for n in distinct(domain.numbers).tolist())
             if documents < KEPT:
                 tables.append(self._make(domain, shards))
                 continue

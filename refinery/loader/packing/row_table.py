@@ -20,7 +20,7 @@ from refinery.loader.read.samples import DocumentStarts, Domain
 NOISE = 3 << 14  # of 2^16, where rows are packed anew in each epoch
 SPARE = 300  # rows of a block for which it then has one more
 MOST_PIECES = 2**31 - 1  # of a block: a layout numbers them with 32 bits
-_CHUNK = 1 << 25  # tokens whose documents are packed in one call
+_CHUNK = 1 << 23  # tokens whose documents are packed in one call: small arrays, which stay in the cache
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
@@ -85,7 +85,8 @@ def _documents(domain: Domain, documents: DocumentStarts, block: int) -> Iterato
     waiting = np.empty(0, np.int64)  # of the last block that has any: where its last one ends is not known yet
     for first in range(0, domain.tokens, step):
         stop = min(first + step, domain.tokens)
-        begins = np.unique(np.concatenate([waiting, documents.between(domain, first, stop)]))
+        begins = np.concatenate([waiting, documents.between(domain, first, stop)])
+        begins = begins[np.diff(begins, prepend=-1) > 0]  # one without tokens begins where the next one does
         split = int(np.searchsorted(begins, begins[-1] // block * block)) if len(begins) else 0
         if split:
             yield begins[:split], begins[1 : split + 1]

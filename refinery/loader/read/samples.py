@@ -15,7 +15,7 @@ from refinery.loader.arguments import texts
 from refinery.loader.format.manifest import Index, ShardEntry
 from refinery.loader.format.shard_list import as_shards
 from refinery.loader.native import documents
-from refinery.loader.order.arrays import I64
+from refinery.loader.order.arrays import I64, distinct
 from refinery.loader.order.order import block_for
 from refinery.loader.order.subset import rows_of_domains
 
@@ -244,7 +244,7 @@ class DocumentStarts:
         """
         its, shards, begins, sizes, places = pieces.T
         parts: list[tuple[I64, I64, I64]] = []
-        for shard in np.unique(shards).tolist():
+        for shard in distinct(shards).tolist():
             mine = np.flatnonzero(shards == shard)
             first = begins[mine]
             found, counted = documents.find(self._of(shard), first, first + sizes[mine], places[mine] - first)

@@ -1,9 +1,11 @@
 """Batches from plans: the part of a stream that runs ahead of its caller (refinery.loader.stream.prefetch)."""
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,12 +13,14 @@ import numpy as np
 
 from refinery.loader.native import rows as kernel
 from refinery.loader.order.arrays import I64, Batch
+from refinery.loader.order.context_parallel import ContextSlice
 from refinery.loader.order.length_stages import LengthStages
 from refinery.loader.order.mixing import RepetitionLimit
 from refinery.loader.order.subdivide import cut, cut_documents
 from refinery.loader.read.samples import DocumentStarts
 from refinery.loader.read.token_source import Lost, TokenSource
 from refinery.loader.stream import masks
+from refinery.loader.stream.buffers import LEAST, Buffers
 from refinery.loader.stream.fill_in_middle import (
     FillInMiddleParams,
     epoch_key,
@@ -32,7 +36,7 @@ Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
 
 LABELS = ("shifted", "unshifted")
 
-_FIRST_ROWS = 64  # of the first plan, so the first batch is ready soon; later plans grow eightfold
+_FIRST_ROWS = 64  # of the first plan that is read over a network; later plans grow eightfold
 _MASK_STEPS = 64  # steps whose document starts are looked up together
 
 
@@ -57,6 +61,7 @@ class PreparedBatch(NamedTuple):
 class BatchParams:
     """What a batch consists of. pad_id: padding token. masks: of batches without padding; in batches with padding,
     labels are always a copy with the ignore index. lengths: of rows, where they change; None for one length.
+    context: the part of every row that is delivered; None for all of it.
     """
 
     pad_id: int
@@ -65,6 +70,7 @@ class BatchParams:
     codec: Codec | None = None
     labels: str = "shifted"
     lengths: LengthStages | None = None
+    context: ContextSlice | None = None
 
     def __post_init__(self) -> None:
         if self.labels not in LABELS:
@@ -100,6 +106,7 @@ class Assembler(ABC):
         self._epochs, self._skip, self._workers = epochs, skip, workers
         self._lookahead, self._finish = lookahead, finish
         self._shape = schedule.batch_size, schedule.domains[0].length + 1
+        self._empty = Buffers().empty if 8 * math.prod(self._shape) >= LEAST else np.empty
 
     @abstractmethod
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
@@ -108,6 +115,8 @@ class Assembler(ABC):
     def plans(self, epoch: int, position: int) -> Iterator[StepPlan]:
         """All plans from a position on. Raises RepetitionLimit if the mixture's limit is to be an error."""
         rows, mixture = _FIRST_ROWS, self._schedule.mixture
+        if self._lookahead is None:
+            rows = self._schedule.batch_size  # the first batch waits for them
         while True:
             length = self._schedule.length_of(epoch)
             if length is not None and position >= length:
@@ -140,6 +149,8 @@ class Assembler(ABC):
                 batches = map(_unshifted, batches)
             if self._finish is not None:
                 batches = map(self._finish, batches)
+            if self._params.context is not None:
+                batches = map(partial(_cut, self._params.context), batches)
             # The first batch is made before the next plan: a cold start waits for it.
             yield next(batches, None) or PreparedBatch(None, plan, len(plan.mine) - 1, skip)
             following, failure = self._next_plan(coming)
@@ -159,6 +170,11 @@ class Assembler(ABC):
         if plan is not None and self._lookahead is not None:
             self._lookahead.announce(plan)
         return plan, None
+
+
+def _cut(context: ContextSlice, prepared: PreparedBatch) -> PreparedBatch:
+    """The batch with a rank's part of the rows."""
+    return prepared if prepared.batch is None else prepared._replace(batch=context.cut(prepared.batch))
 
 
 def _unshifted(prepared: PreparedBatch) -> PreparedBatch:
@@ -197,13 +213,23 @@ class TokenAssembler(Assembler):
         between = self._workers - 1
         read = self._source.read_pieces
         needs_documents = self._params.needs_documents
-        plain = not (needs_documents or self._params.masks.loss_mask)
+        asked, empty = self._params.masks, self._empty
+        plain = not (needs_documents or asked.loss_mask)
+        # Labels are worth writing with the tokens where they are large, and the source can.
+        with_labels = None
+        if empty is not np.empty and self._params.fill_in_middle is None:
+            with_labels = getattr(self._source, "read_with_labels", None)
         no_documents, length = (np.empty(0, np.int64), np.zeros(rows, np.int64)), self._shape[1] - 1
         for number, i in enumerate(steps):
             parts = self._parts(plan, i)
             started = time.perf_counter_ns()
-            tokens = np.empty(self._shape, np.int64)
-            lost = read(pieces[ends[i] : ends[i + 1]], i * rows, tokens)
+            tokens, labels, lost = empty(self._shape, np.int64), None, None
+            its = pieces[ends[i] : ends[i + 1]]
+            if with_labels is not None and parts == 1 and (asked.ignore_labels or not is_full[i]):
+                labels = empty((rows, length), np.int64)
+                with_labels(its, i * rows, tokens, labels)
+            else:
+                lost = read(its, i * rows, tokens)
             arrived = time.perf_counter_ns()
             if is_full[i] and plain and not lost:
                 inputs, labels = masks.shared(tokens if parts == 1 else cut(tokens, parts))
@@ -216,7 +242,7 @@ class TokenAssembler(Assembler):
                 several = steps[number : number + min(_MASK_STEPS, 1 + number)]
                 documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several)
             starts, counts = documents.pop() if needs_documents else no_documents
-            batch = self._masked(tokens, starts, counts, valid, plan, i, parts, lost or ())
+            batch = self._masked(tokens, labels, starts, counts, valid, plan, i, parts, lost or ())
             if lost:
                 batch = hide(batch, lost, i * rows, (rows, length))
             left = left_out_of(lost or (), plan, i, i * rows, length)
@@ -266,6 +292,7 @@ class TokenAssembler(Assembler):
     def _masked(
         self,
         tokens: I64,
+        labels: I64 | None,
         starts: I64,
         counts: I64,
         valid: I64,
@@ -293,4 +320,5 @@ class TokenAssembler(Assembler):
         if parts > 1:
             tokens = cut(tokens, parts)
             starts, counts, valid = cut_documents(starts, counts, valid, tokens.shape[1] - 1, parts)
-        return masks.fill(tokens, starts, counts, valid, self._padded_masks if padded else self._params.masks)
+        params = self._padded_masks if padded else self._params.masks
+        return masks.fill_read(tokens, starts, counts, valid, params, self._empty, labels)

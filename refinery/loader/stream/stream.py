@@ -20,6 +20,7 @@ import numpy as np
 
 from refinery.loader.arguments import MOST, flag, of_kind, whole
 from refinery.loader.format.manifest import SPLITS
+from refinery.loader.order.context_parallel import ContextSlice
 from refinery.loader.order.length_stages import LengthStage, length_stages
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
@@ -89,6 +90,9 @@ class TokenStream(ResumedBatches):
     packing: "best_fit", or BestFitParams: rows of whole documents, padded, instead of ranges of one sequence; documents
     longer than a row are cut to pieces of it, and no label crosses a document's end (refinery.loader.packing).
 
+    cu_seqlens_size: entries of cu_seqlens in every batch, filled up with runs of length 0 (MaskParams). cp_rank,
+    cp_size: of a context-parallel group, whose ranks give the same rank and world_size and get a part of every row each
+    (refinery.loader.order.context_parallel); cp_layout: "zigzag" or "contiguous".
     on_damage: "error", or "skip": where a shard's bytes are not those of the manifest, a row has a filler and no label,
     and `not_delivered`, states and telemetry say what is missing (refinery.loader.read.damage).
 
@@ -139,6 +143,10 @@ class TokenStream(ResumedBatches):
         domain_ids: bool = False,
         sample_ids: bool = False,
         packing: str | BestFitParams | None = None,
+        cu_seqlens_size: int | None = None,
+        cp_rank: int = 0,
+        cp_size: int = 1,
+        cp_layout: str = "zigzag",
         on_damage: str = "error",
     ) -> None:
         lengths, best_fit = length_stages(sequence_length), packing_params(packing)
@@ -166,6 +174,9 @@ class TokenStream(ResumedBatches):
         flags, excluded, ids = (
             {name: flag(name, value) for name, value in each.items()} for each in (flags, excluded, ids)
         )
+        context = ContextSlice(cp_rank, cp_size, cp_layout)
+        for length in (sequence_length,) if lengths is None else lengths.lengths:
+            context.spans(length)  # refuses what it cannot divide
         of_kind("fill_in_middle", fill_in_middle, FillInMiddleParams)
         of_kind("order", order, OrderParams)
         of_kind("remote", remote, RemoteParams)
@@ -200,11 +211,14 @@ class TokenStream(ResumedBatches):
             fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._opened.tokenizer_store)
         self._batch_params = BatchParams(
             pad_id=eos or 0,
-            masks=MaskParams(**flags, **excluded, ignore_labels=any(excluded.values()), eos_id=eos),
+            masks=MaskParams(
+                **flags, **excluded, ignore_labels=any(excluded.values()), eos_id=eos, cu_seqlens_size=cu_seqlens_size
+            ),
             fill_in_middle=fill_in_middle,
             codec=codec,
             labels=labels,
             lengths=lengths,
+            context=context if context.size > 1 else None,
         )
         self._prefetch = prefetch
         self._source = self._open_source(remote)

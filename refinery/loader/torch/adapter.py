@@ -11,12 +11,13 @@ that of the stream: it can be loaded with any number of workers and ranks, or in
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 
 from refinery.loader.torch.dataset import STATE, TokenDataset, as_tensors
 from refinery.loader.torch.device import DevicePrefetcher, device_prefetch
+from refinery.loader.torch.options import DatasetOptions
 from refinery.loader.torch.ranks import default_rank
 from refinery.loader.torch.token_loader import TokenLoader
 
@@ -38,7 +39,7 @@ def build_dataloader(
     num_workers: int = 0,
     pin_memory: bool | None = None,
     dataloader: Mapping[str, Any] | None = None,
-    **options: Any,
+    **options: Unpack[DatasetOptions],
 ) -> TokenLoader:
     """A data loader over the corpus at `prefix`. options: those of TokenStream, and `packed`, `group` of TokenDataset.
 

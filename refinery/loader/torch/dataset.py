@@ -3,15 +3,17 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from refinery.loader.order.arrays import Batch
+from refinery.loader.stream.buffers import owns_memory
 from refinery.loader.stream.packed.packed_stream import PackedStream
 from refinery.loader.stream.stream import TokenStream
+from refinery.loader.torch.options import PackedOptions, check_keywords
 from refinery.loader.torch.ranks import default_rank, rank_in, warn_of_groups
 
 State = dict[str, Any]
@@ -30,7 +32,7 @@ def as_tensors(batch: Mapping[str, Any]) -> Batch:
 
 
 def _tensor(value: np.ndarray[Any, Any]) -> torch.Tensor:
-    own = value.base is None and value.flags.c_contiguous and value.flags.writeable
+    own = owns_memory(value) and value.flags.c_contiguous and value.flags.writeable
     return torch.from_numpy(value if own else np.array(value, order="C"))
 
 
@@ -59,9 +61,10 @@ class TokenDataset(IterableDataset[Batch]):
         world_size: int | None = None,
         group: Any = None,
         packed: bool = False,
-        **options: Any,
+        **options: Unpack[PackedOptions],
     ) -> None:
         super().__init__()
+        check_keywords(options)
         if (rank is None) != (world_size is None):
             raise ValueError(f"rank, world_size: {rank}, {world_size} given, both or neither is allowed")
         if group is not None and rank is not None:
@@ -74,7 +77,7 @@ class TokenDataset(IterableDataset[Batch]):
             rank, world_size = rank_in(group)
         self.prefix = prefix
         self._kind = PackedStream if packed else TokenStream
-        self.options = options | {"rank": rank, "world_size": world_size}
+        self.options: dict[str, Any] = {**options, "rank": rank, "world_size": world_size}
         self.carry_state = False  # add STATE to batches made in worker processes
         self._loops = 0  # that may begin in worker processes: one, and one for each time the position is set here
         self._begun = torch.zeros(1, dtype=torch.int64).share_memory_()  # last of them that did

@@ -1,7 +1,7 @@
 """Tokens of several corpora's shards under one numbering."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,17 +27,25 @@ class JoinedSource:
 
     def read_pieces(self, pieces: I64, row: int, out: I64) -> None:
         if len(self._local) == len(self._sources):
-            now, files = time.monotonic(), {}
-            for shard in set(pieces[:, 1].tolist()):
-                which, number = self._places[shard]
-                files[shard] = self._local[which].opened(number, now)
-            gather(files, pieces, row, out)
+            self._gather(pieces, row, out)
             return
         sources, numbers = self._numbers[pieces[:, 1]].T
         for which in np.unique(sources).tolist():
             mine = pieces[sources == which]
             mine[:, 1] = numbers[sources == which]
             self._sources[which].read_pieces(mine, row, out)
+
+    @property
+    def read_with_labels(self) -> Callable[[I64, int, I64, I64], None] | None:
+        """As that of LocalSource; None where a source is not local."""
+        return self._gather if len(self._local) == len(self._sources) else None
+
+    def _gather(self, pieces: I64, row: int, out: I64, labels: I64 | None = None) -> None:
+        now, files = time.monotonic(), {}
+        for shard in set(pieces[:, 1].tolist()):
+            which, number = self._places[shard]
+            files[shard] = self._local[which].opened(number, now)
+        gather(files, pieces, row, out, labels)
 
     def will_need(self, ranges: TokenRanges) -> None:
         for which, some in enumerate(self._split(ranges)):

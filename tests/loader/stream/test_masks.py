@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from refinery.loader.native import masks as kernel
 from refinery.loader.stream import masks
-from refinery.loader.stream.masks import IGNORE, PADDING, MaskParams, fill
+from refinery.loader.stream.masks import IGNORE, PADDING, MaskParams, fill, fill_read
 from tests.loader import masks_oracle
 
 EOS = 7
@@ -119,6 +119,19 @@ def test_every_array_is_what_numpy_says(
     for name, array in want.items():
         assert np.array_equal(got[name], array), name
         assert name == "max_seqlen" or (got[name].dtype, got[name].shape) == (array.dtype, array.shape)
+
+
+@given(batches())
+def test_labels_that_are_there_already_become_the_same(
+    batch: tuple[list[list[int]], list[list[int]], list[int]],
+) -> None:
+    """A reader may write the labels with the tokens; in padding it writes none."""
+    rows, starts, valid = batch
+    tokens, counts = np.array(rows, np.int64), np.array([len(row) for row in starts])
+    args = tokens, np.array([s for row in starts for s in row], np.int64), counts, np.array(valid), ALL
+    labels = np.where(np.arange(1, tokens.shape[1]) < np.array(valid)[:, None], tokens[:, 1:], 12345)
+    want, got = fill(*args), fill_read(*args, labels=labels)
+    assert got["labels"] is labels and all(np.array_equal(got[name], array) for name, array in want.items())
 
 
 def test_the_arrays_say_the_same_about_documents() -> None:

@@ -1,5 +1,6 @@
 """The kernel that puts rows together from pieces of shards, against numpy, and the arguments that it rejects."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,40 @@ def test_rows_are_what_numpy_says(seed: int, count: int, width: int, mixed: bool
         expected[1 + row, place : place + size] = tokens[start : start + size]
     assert rows.gather(shards, BLOCK, np.array(pieces, np.int64).reshape(-1, 5), first, around[1:-1]) is None
     assert (around == expected).all()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 4), st.integers(2, 9000), st.sampled_from([np.uint16, np.int32, np.int64]))
+def test_labels_are_the_rows_without_their_first_tokens(seed: int, count: int, width: int, dtype: Any) -> None:
+    """Rows made of pieces that follow each other; what no piece covers is not written in either array."""
+    draw = np.random.default_rng(seed)
+    tokens = draw.integers(0, 60_000, 20_000).astype(dtype)
+    out, labels = np.full((count, width), -7), np.full((count, width - 1), -7)
+    pieces = []
+    for row in range(count):
+        ends = np.unique(draw.integers(0, width + 1, int(draw.integers(1, 6)))).tolist()
+        for place, end in pairwise([0, *ends]):
+            pieces.append((row, 0, int(draw.integers(0, len(tokens) - width)), end - place, place))
+    shards = {0: (tokens, None)}
+    assert rows.gather(shards, BLOCK, np.array(pieces, np.int64).reshape(-1, 5), 0, out, labels) is None
+    expected = np.full_like(out, -7)
+    for row, _, start, size, place in pieces:
+        expected[row, place : place + size] = tokens[start : start + size]
+    assert (out == expected).all() and (labels == expected[:, 1:]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.int32, np.int64])
+def test_rows_that_no_cache_holds(dtype: Any) -> None:
+    """4 MiB and more are written past the caches, in whole lines of 64 bytes and in parts of such."""
+    width = 100_003
+    tokens = np.random.default_rng(1).integers(0, 60_000, 3 * width).astype(dtype)
+    out, labels = np.zeros((6, width), np.int64), np.zeros((6, width - 1), np.int64)
+    pieces = [(row, 0, 17 * row, 5 + row, 0) for row in range(6)]
+    pieces += [(row, 0, 1000 * row, width - 5 - row, 5 + row) for row in range(6)]
+    assert rows.gather({0: (tokens, None)}, BLOCK, np.array(pieces), 0, out, labels) is None
+    for row in range(6):
+        assert (out[row, : 5 + row] == tokens[17 * row :][: 5 + row]).all()
+        assert (out[row, 5 + row :] == tokens[1000 * row :][: width - 5 - row]).all()
+    assert (labels == out[:, 1:]).all()
 
 
 def test_pieces_at_the_end_of_their_memory() -> None:

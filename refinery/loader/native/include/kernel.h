@@ -34,6 +34,15 @@
 #define WITH_POPCNT
 #endif
 
+#define LINE 64 /* bytes of a cache line; elsewhere what depends on it costs time alone */
+
+/* Bytes from an address to the next cache line; 0 at the beginning of one. */
+INLINE Py_ssize_t to_line(const void *address) { return (Py_ssize_t)(-(uintptr_t)address & (LINE - 1)); }
+
+/* Asks for the line that is written some lines behind `address`: a batch is larger than the near cache, so a store would
+ * wait for the line that it is to replace. Behind an array's end it does nothing. */
+INLINE void ask_ahead(const void *address) { __builtin_prefetch((const uint8_t *)address + 32 * LINE, 1); }
+
 /* An array's element type. FLAG: bool or uint8. RAW32: uint32, or the bytes of such, at any address. */
 enum { FLAG, UINT16, UINT32, INT32, INT64, UINT64, RAW32 };
 enum { WRITTEN = 1, OPTIONAL = 2 }; /* how an array is used: the kernel writes to it; None may stand for it */

@@ -61,6 +61,11 @@ class LocalSource:
         now = time.monotonic()
         gather({shard: self.opened(shard, now) for shard in set(pieces[:, 1].tolist())}, pieces, row, out)
 
+    def read_with_labels(self, pieces: I64, row: int, out: I64, labels: I64) -> None:
+        """As `read_pieces`, and every token also to labels, `out` without its first column: int64 [rows, S]."""
+        now = time.monotonic()
+        gather({shard: self.opened(shard, now) for shard in set(pieces[:, 1].tolist())}, pieces, row, out, labels)
+
     def opened(self, shard: int, now: float) -> MappedFile:
         """The map of a shard with tokens, unchanged, to be read at once. now: time.monotonic()."""
         opened = self._open.get(shard)

@@ -40,14 +40,14 @@ class VerifiedBlocks:
         self.done = bytearray(len(self.checksums))
 
 
-def gather(files: Mapping[int, "MappedFile"], pieces: I64, row: int, out: I64) -> None:
-    """Copy pieces of files, as TokenSource.read_pieces. Raises CorruptShard.
+def gather(files: Mapping[int, "MappedFile"], pieces: I64, row: int, out: I64, labels: I64 | None = None) -> None:
+    """Copy pieces of files, as TokenSource.read_pieces; to labels, too. Raises CorruptShard.
 
     Cost: one call of a kernel, and another for each block that is read for the first time.
     """
     shards = {shard: file.readable for shard, file in files.items()}
     per_block = CHECKSUM_BLOCK // next(iter(files.values())).tokens.itemsize if files else 1
-    while (unread := rows.gather(shards, per_block, pieces, row, out)) is not None:
+    while (unread := rows.gather(shards, per_block, pieces, row, out, labels)) is not None:
         _, shard, start, count, _ = pieces[unread].tolist()
         files[shard].verify(start, start + count)
 

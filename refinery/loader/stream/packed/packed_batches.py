@@ -36,7 +36,7 @@ class PackedAssembler(Assembler):
             places[mine] = (begins - domain.starts[which]) // length
         for i in steps:
             started = time.perf_counter_ns()
-            tokens = np.empty(self._shape, np.int64)
+            tokens = self._empty(self._shape, np.int64)
             tokens[files[i] < 0] = self._params.pad_id
             read = files[i].tolist(), places[i].tolist()
             starts, counts, valid, loss = self._packed.read(*read, tokens)
@@ -44,7 +44,7 @@ class PackedAssembler(Assembler):
             for each in lost:
                 tokens[each.row] = self._params.pad_id
             arrived = time.perf_counter_ns()
-            batch = masks.fill(tokens, starts, counts, valid, self._masks)
+            batch = masks.fill_read(tokens, starts, counts, valid, self._masks, self._empty)
             batch.update(columns)
             if loss is not None:
                 batch["labels"][~loss] = masks.IGNORE
