@@ -34,10 +34,10 @@ class _Lent(np.ndarray[Any, Any]):
 
 
 def _allocate(size: int) -> _Memory:
-    """New memory, in large pages where the system has them."""
-    if size < LARGE:
+    """New memory, in large pages where the system has them. A fork has its own: by default mmap would share it."""
+    if size < LARGE or not hasattr(mmap, "MAP_PRIVATE"):
         return _Memory(size, np.uint8)
-    mapped = mmap.mmap(-1, size)
+    mapped = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without
             mapped.madvise(mmap.MADV_HUGEPAGE, 0, size // LARGE * LARGE)

@@ -1,5 +1,6 @@
 """Memory that batches use again: never while an array of an earlier batch is left."""
 
+import os
 import threading
 import weakref
 from typing import Any
@@ -150,3 +151,22 @@ def test_large_batches_are_what_numpy_makes_of_the_files(corpus: Corpus) -> None
             want = masks_oracle.fill(np.stack(rows), np.concatenate(starts), counts, np.array(valid), params)
             assert batch.keys() == want.keys()
             assert all(np.array_equal(batch[name], array) for name, array in want.items())
+
+
+@pytest.mark.parametrize("size", [LEAST, 2 * LARGE])
+def test_a_fork_has_memory_of_its_own(size: int) -> None:
+    """What a forked worker writes into a batch, or into memory that is free, its parent does not see."""
+    buffers = Buffers()
+    kept, free = buffers.empty((size,), np.uint8), buffers.empty((size,), np.uint8)
+    kept[:], free[:] = 1, 2
+    place = address(free)
+    del free
+    child = os.fork()
+    if not child:
+        kept[:] = 9
+        buffers.empty((size,), np.uint8)[:] = 9
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (kept == 1).all()
+    again = buffers.empty((size,), np.uint8)
+    assert address(again) == place and (again == 2).all()
