@@ -134,7 +134,8 @@ class ForkServer:
             "timeout": timeout,
         }
         if self._running:  # a test was stopped while it waited: its answer is not ours
-            self.kill()
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                self.kill()
             self._answer(20)
         self._started.clear()
         print(json.dumps(request), file=self._out, flush=True)

@@ -37,7 +37,7 @@ BLOCKS = [body for language, body in FENCE.findall(TEXT) if language == "python"
 README_BLOCKS = [body for language, body in FENCE.findall(README.read_text()) if language == "python"]
 WITH_TORCH = [body for body in BLOCKS if "import torch" in body]
 PLAIN = [body for body in BLOCKS if body not in WITH_TORCH] + README_BLOCKS
-EXCEPTIONS = re.compile(r"`(\w+Error|CorruptShard|CorruptObject|NoTexts|NoTokens|RepetitionLimit)`")
+EXCEPTIONS = re.compile(r"`(\w+Error|CorruptShard|CorruptObject|NoTexts|NoTokens|RepetitionLimit|TooManyRuns)`")
 
 
 def table(header: str) -> dict[str, str]:

@@ -47,6 +47,8 @@ HARMLESS = {
     ("tests/fake_s3_wire.py", "AWS Access Key"): 1,
     ("tests/fake_s3_wire.py", "Secret Keyword"): 1,
     ("tests/loader/format/test_manifest.py", "Hex High Entropy String"): 1,
+    ("tests/loader/packing/test_long_documents.py", "Hex High Entropy String"): 12,
+    ("tests/loader/packing/test_old_states.py", "Hex High Entropy String"): 5,
     ("tests/loader/storage/aws/test_credentials.py", "Secret Keyword"): 3,
     ("tests/loader/storage/aws/test_signing.py", "AWS Access Key"): 1,
     ("tests/loader/storage/aws/test_signing.py", "Hex High Entropy String"): 2,
@@ -62,6 +64,7 @@ HARMLESS = {
     ("tests/pipelines/progress/track/test_tracking.py", "Basic Auth Credentials"): 1,
     ("tests/pipelines/recipe/draft/test_draft.py", "Basic Auth Credentials"): 1,
     ("tests/pipelines/reports/plan/test_page_browser.py", "Secret Keyword"): 1,
+    ("tests/pipelines/run/steps/test_labels.py", "Secret Keyword"): 1,
     ("tests/pipelines/run/test_written_params.py", "Hex High Entropy String"): 1,
     ("tests/pipelines/runners/cluster/test_kubernetes.py", "Basic Auth Credentials"): 1,
     ("tests/pipelines/runners/cluster/test_kubernetes.py", "Secret Keyword"): 1,
@@ -74,6 +77,7 @@ HARMLESS = {
     ("tests/pipelines/whole_runs/test_remote_sources.py", "Secret Keyword"): 1,
     ("tests/transforms/code/test_chunk_stage.py", "Secret Keyword"): 1,
     ("tests/transforms/core/address/test_normalise.py", "Hex High Entropy String"): 1,
+    ("tests/transforms/filter/rules/test_keep.py", "Secret Keyword"): 1,
     ("tests/transforms/filter/test_pii_types.py", "Hex High Entropy String"): 2,
     ("tests/transforms/filter/test_secrets.py", "Basic Auth Credentials"): 1,
     ("tests/transforms/filter/test_secrets.py", "Private Key"): 1,
@@ -90,6 +94,7 @@ HARMLESS = {
     ("tests/transforms/tokenize/test_published.py", "Hex High Entropy String"): 1,
     ("tests/transforms/write/packing/test_column_files.py", "Hex High Entropy String"): 1,
     ("tests/transforms/write/rows/test_output_paths.py", "Basic Auth Credentials"): 1,
+    ("tests/transforms/write/rows/test_spans.py", "AWS Access Key"): 1,
 }
 
 

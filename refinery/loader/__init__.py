@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from refinery.loader.storage.store import StorageError as StorageError
     from refinery.loader.stream.fill_in_middle import CodecError as CodecError
     from refinery.loader.stream.fill_in_middle import FillInMiddleParams as FillInMiddleParams
+    from refinery.loader.stream.masks import TooManyRuns as TooManyRuns
     from refinery.loader.stream.node import NodeStream as NodeStream
     from refinery.loader.stream.packed.decoded_cache import DecodedParams as DecodedParams
     from refinery.loader.stream.packed.packed_stream import PackedStream as PackedStream

@@ -17,9 +17,10 @@ from tests.corpus_factory import edit_manifest
 from tests.fork_server import ForkServer
 from tests.pipelines.corpus.remove.corpora import FIRST, PAGES, SECOND, make_inputs, remove, write_list, write_recipe
 from tests.pipelines.inputs import corpus_bytes, run
-from tests.sampling import ALL, one_commit_in_four, sampled, spread
+from tests.sampling import ALL, one_commit_in_four, sampled, scaled, spread
 from tests.shared import shared
 
+PARTS, KEEP = scaled(40, 1), 2  # tests that share the crash points, and those of each, where not all run
 SHARDS = ("train", "validation", "removals")
 WRITERS = sampled("writers of texts whose corpora lose documents", list(TEXT_WRITERS), 1)
 
@@ -119,7 +120,8 @@ def test_benchmarks_are_searched_in_the_texts(texts: Path, tmp_path: Path) -> No
 
 
 @one_commit_in_four
-def test_killed_and_started_again(texts: Path, forks: ForkServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_and_started_again(part: int, texts: Path, forks: ForkServer, tmp_path: Path) -> None:
     asked = write_list(tmp_path / "urls.txt", FIRST)
 
     def command(output: Path) -> list[object]:
@@ -128,7 +130,8 @@ def test_killed_and_started_again(texts: Path, forks: ForkServer, tmp_path: Path
     whole = tmp_path / "whole"
     done = forks.run(*command(whole), faults=[("at_change", {"root": str(whole), "syncs": ALL})])
     assert done.code == 0, done.err
-    for point in spread("crash points of takedowns of texts", list(range(done.notes["changes"])), 2):
+    points = list(range(done.notes["changes"]))[part::PARTS]
+    for point in spread(f"crash points of takedowns of texts, {part}", points, KEEP):
         out = tmp_path / f"out-{point}"
         killed = forks.run(*command(out), faults=[("at_change", {"root": str(out), "kill": point, "syncs": ALL})])
         assert killed.was_killed, killed
