@@ -175,12 +175,20 @@ def session_memory(session: int) -> int:
     Not ru_maxrss: that knows only children that were waited for, and datatrove's workers belong to a fork server.
     """
     total = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for process, _ in session_processes(session):
         with contextlib.suppress(OSError):  # exited, or not accessible
-            if int(stat.read_text().rpartition(")")[2].split()[3]) == session:
-                rollup = (stat.parent / "smaps_rollup").read_text()
-                total += int(rollup.partition("\nPss:")[2].split()[0]) * 1024
+            rollup = (process / "smaps_rollup").read_text()
+            total += int(rollup.partition("\nPss:")[2].split()[0]) * 1024
     return total
+
+
+def session_processes(session: int) -> Iterator[tuple[Path, list[str]]]:
+    """The processes of a session: each one's folder, and what its `stat` says behind its name. Linux."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # exited
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                yield stat.parent, fields
 
 
 def run_ours(args: argparse.Namespace) -> Result:

@@ -12,7 +12,6 @@ removes at .8. `text`: what a corpus of texts costs beside its phases 1 and 2.
 """
 
 import argparse
-import contextlib
 import gzip
 import itertools
 import json
@@ -29,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.funnel import RECIPE, lid_model, timed
+from benchmarks.funnel import RECIPE, lid_model, session_processes, timed
 from benchmarks.slices import adopt_orphans, cpu
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -226,12 +225,7 @@ def halves(recipe: Path, output: Path, workers: int) -> tuple[float, float]:
 
 def session_cpu(session: int) -> float:
     """Processor seconds of the processes of a session, and of those of their children that have ended. Linux."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # exited
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session:
-                ticks += sum(map(int, fields[11:15]))
+    ticks = sum(int(tick) for _, fields in session_processes(session) for tick in fields[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

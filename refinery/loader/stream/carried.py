@@ -153,8 +153,7 @@ class Carried:
             past, _ = of.turn(record["corpus"])
             assert isinstance(past, PastView)  # noqa: S101 - an earlier version is one
             entries = past.choose(split, None)
-            now = [past.entry_now(number, entry) for number, entry in enumerate(entries)]
-            return past, Shards(entries, now, past.runs)
+            return past, Shards(entries, past.entries_now(entries), past.runs)
         version, then = of.turn(record["corpus"], entries, split, None)
         assert version is not None  # noqa: S101 - an earlier version is one
         return opened, Shards(then, version.now, version.runs)

@@ -27,7 +27,7 @@ def with_damage(
     if isinstance(past, Version):
         shards = past.now
     elif isinstance(past, PastView):
-        shards = [past.entry_now(number, entry) for number, entry in enumerate(shards)]
+        shards = past.entries_now(shards)
     places = left.places
     return replace(
         found,

@@ -107,10 +107,10 @@ class PastView(OpenedView):
         """Of each chosen shard, where its tokens are now."""
         return [None if (at := self._place(n)) is None else at[0].runs[at[1]] for n in range(len(self._chosen))]
 
-    def entry_now(self, number: int, entry: ShardEntry) -> ShardEntry:
-        """A shard's entry in the corpus as it is."""
-        at = self._place(number)
-        return entry if at is None else at[0].now[at[1]]
+    def entries_now(self, entries: Sequence[ShardEntry]) -> list[ShardEntry]:
+        """The entries of the chosen shards in the corpus as it is. entries: theirs in the earlier version."""
+        places = (self._place(number) for number in range(len(entries)))
+        return [entry if at is None else at[0].now[at[1]] for entry, at in zip(entries, places, strict=True)]
 
     def _digest(self, corpus: int) -> str:
         return self.digests[corpus]
@@ -138,8 +138,7 @@ class PastView(OpenedView):
         drawn: Collection[str] | None = None,
         tolerant: bool = False,
     ) -> TokenSource:
-        now = [self.entry_now(number, entry) for number, entry in enumerate(shards)]
-        inner = super().source(now, remote, counters, drawn, tolerant)
+        inner = super().source(self.entries_now(shards), remote, counters, drawn, tolerant)
         return PastSource(inner, self, self.manifest.tokenizer.eos_id or 0)
 
     def hidden(self, domains: Sequence[Any], labels: str, then: Finish) -> Callable[[Any], Any]:

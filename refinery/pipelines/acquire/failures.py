@@ -25,7 +25,7 @@ def of_the_output(add: Add) -> Add:
     def added(record: dict[str, Any]) -> None:
         try:
             add(record)
-        except Exception as error:
+        except Exception as error:  # whatever the store says, it is the output's
             raise OutputFailed(error) from error
 
     return added
@@ -39,7 +39,7 @@ def its_own_failure() -> Iterator[None]:
         yield
     except (RepositoryError, OutputFailed, DiskFull, MemoryError):
         raise
-    except Exception as error:
+    except Exception as error:  # a stranger's bytes can raise anything in what reads them
         if isinstance(error, OSError) and error.errno in FULL:  # the scratch folder's
             raise
         said = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"

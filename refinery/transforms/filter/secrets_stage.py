@@ -9,7 +9,7 @@ After redaction the text is searched again, and for every value that was replace
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -121,6 +121,14 @@ def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[s
     return text, found
 
 
+def repeated_values(values: Iterable[str]) -> list[str]:
+    """The values that are looked for in the rest of a document, too. The longest comes first, since it may contain
+    others."""
+    return sorted(
+        (value for value in values if len(value.encode()) >= REPEATED), key=lambda value: (-len(value), value)
+    )
+
+
 def redact_inside(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Counter[str]]:
     """As `redact_text`, of each string inside a JSON text: rules see it without escapes."""
     found: Counter[str] = Counter()
@@ -163,7 +171,7 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
         return doc
     if params.action == "drop":
         return Drop(next(iter(found)))
-    repeated = sorted((value.decode() for value in values if len(value) >= REPEATED), key=lambda v: (-len(v), v))
+    repeated = repeated_values(value.decode() for value in values)
     for name, value in fields.items():
         for secret in repeated:
             value = value.replace(secret, params.replacement)

@@ -12,20 +12,13 @@ from refinery.loader.stream.state import checksum
 from tests.loader.numbered import build_numbered
 
 LENGTHS = [(7919 * i * i + 104_729 * i) % 1733 % 900 for i in range(2000)]
+ORDER = {"version": 1, "block": None, "lanes": 256, "window": 16, "packing": "best_fit"}
 STATES: list[tuple[int, BestFitParams, dict[str, Any], str]] = [
     (
         64,
         BestFitParams(20_000),
         {
-            "order": {
-                "version": 1,
-                "block": None,
-                "lanes": 256,
-                "window": 16,
-                "packing": "best_fit",
-                "pack_block": 20000,
-                "repack": True,
-            },
+            "order": ORDER | {"pack_block": 20000, "repack": True},
             "position": 13380,
             "usage": ["b7f6f25416f5f6ce"],
         },
@@ -35,14 +28,7 @@ STATES: list[tuple[int, BestFitParams, dict[str, Any], str]] = [
         64,
         BestFitParams(20_000, repack=False),
         {
-            "order": {
-                "version": 1,
-                "block": None,
-                "lanes": 256,
-                "window": 16,
-                "packing": "best_fit",
-                "pack_block": 20000,
-            },
+            "order": ORDER | {"pack_block": 20000},
             "position": 13336,
             "usage": ["3c393dd7875168e8"],
         },
@@ -52,15 +38,7 @@ STATES: list[tuple[int, BestFitParams, dict[str, Any], str]] = [
         1024,
         BestFitParams(),
         {
-            "order": {
-                "version": 1,
-                "block": None,
-                "lanes": 256,
-                "window": 16,
-                "packing": "best_fit",
-                "pack_block": 1048576,
-                "repack": True,
-            },
+            "order": ORDER | {"pack_block": 1048576, "repack": True},
             "position": 800,
             "usage": ["bf40e6a54b2ffd60"],
         },

@@ -23,7 +23,7 @@ from refinery.transforms.read.lines import lines_of
 from refinery.transforms.read.plan import whole_file
 from refinery.transforms.read.remote.files import Found
 from refinery.transforms.read.sources import read_task
-from refinery.transforms.write.rows.rows_stage import ROWS, RowsParams
+from refinery.transforms.write.rows.rows_stage import rows_params
 from refinery.transforms.write.rows.writer import LAYOUT
 
 PIECE = 1 << 20  # bytes of a line that are held
@@ -59,7 +59,7 @@ class OutputChecks:
         yield from failures
         if failures:
             return
-        if (self._recipe.params_of(ROWS) or RowsParams()).labels == "attributes":
+        if not rows_params(self._recipe).has_rows:
             yield from _count_rows(store.url(file["path"]), file)
             return
         shard = self._shards.get((file["domain"], file["number"]))
@@ -98,7 +98,7 @@ def texts_of(recipe: Recipe, path: str, file: Mapping[str, Any]) -> Iterator[Doc
     """The documents in a file, as the run read its input. path: where it is."""
     facts = recipe.source_facts()
     source = next(source for source in recipe.sources if facts[source.name].domain == file["domain"])
-    into = (recipe.params_of(ROWS) or RowsParams()).into
+    into = rows_params(recipe).into
     if into:
         source = source.replace(text_field=into, content="text")
     task = whole_file(source, Found(path, file["size"]))

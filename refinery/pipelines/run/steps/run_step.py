@@ -77,7 +77,7 @@ class StepRefinement(Refinement):
         for number, corpus in enumerate(self.recipe.reference_corpora):
             try:
                 opened = Corpus(corpus.prefix)
-                if opened.manifest and not is_signed(corpus):
+                if opened.manifest and not is_signed(corpus, opened):
                     published_source(opened)
                     self.unsigned.add(number)
             except (FormatError, OSError, ValueError) as error:

@@ -43,10 +43,9 @@ class Signing(Refinement):
         self.cleaned = self._phase("clean", self._clean)
 
 
-def is_signed(given: ReferenceCorpusParams) -> bool:
+def is_signed(given: ReferenceCorpusParams, corpus: Corpus) -> bool:
     """Whether the signatures of a corpus are where its run left them. What is wrong with the corpus is said later."""
     try:
-        corpus = Corpus(given.prefix)
         return read_phase(given.work or corpus.store.url("work"), "clean", corpus.run["phases"]["clean"]) is not None
     except (FormatError, OSError, ValueError, KeyError):
         return True
@@ -62,7 +61,7 @@ def published_source(corpus: Corpus) -> dict[str, Any]:
         store = open_store(outputs_of(corpus.root))
         paths = [store.url(file["path"]) for file in files]
         rows = RowsParams(**(manifest.recipe.get("rows") or {}))
-        if rows.labels != "fields":
+        if not rows.has_rows:
             raise ValueError(f"{corpus.root}: a run that wrote labels and no texts; name the run that wrote the texts")
         fields = {name: source[name] for name in ("text_field", "content", "format") if source.get(name)}
         return {**fields, "paths": paths, **({"text_field": rows.into, "content": "text"} if rows.into else {})}

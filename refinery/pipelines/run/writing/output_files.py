@@ -22,7 +22,7 @@ from refinery.transforms.write.rows.labels import known_labels
 from refinery.transforms.write.rows.output_paths import output_paths
 from refinery.transforms.write.rows.row_labels import NO_COLUMN, NO_TEXT, OVER_LIMITS
 from refinery.transforms.write.rows.rows import Label
-from refinery.transforms.write.rows.rows_stage import ROWS, RowsParams
+from refinery.transforms.write.rows.rows_stage import rows_params
 from refinery.transforms.write.rows.write_files import KIND
 from refinery.transforms.write.rows.writer import LAYOUT
 from refinery.transforms.write.shards import provenance_columns
@@ -33,7 +33,7 @@ def output_files(recipe: Recipe, tasks: Sequence[ReadTask]) -> list[OutputFile]:
     ValueError where two would go to one place."""
     facts = recipe.source_facts()
     whole = [replace(task, part=0, parts=1) for task in tasks if task.part == 0]
-    endings = {task.path: attributes_ending(task) for task in whole} if beside_rows(recipe) else {}
+    endings = {task.path: attributes_ending(task) for task in whole} if not rows_params(recipe).has_rows else {}
     places = output_paths(chain.from_iterable(_patterns(source, whole) for source in recipe.sources), endings)
     counts = Counter(facts[task.source].domain for task in whole)
     return [
@@ -57,29 +57,18 @@ def check_outputs(recipe: Recipe, tasks: Sequence[ReadTask], prefix: str) -> Non
     """Raise ValueError, before anything runs, where the files have no place: a prefix whose name says none, two files
     for one place, or a format whose rows cannot be copied."""
     outputs_of(prefix)
-    if beside_rows(recipe) and not recipe.annotate:
+    if not rows_params(recipe).has_rows and not recipe.annotate:
         raise ValueError("rows.labels: attributes given, which needs names of labels in `annotate`")
     for task in {task.path: task for task in tasks}.values():
         refuse_uncopyable(task)
     output_files(recipe, tasks)
 
 
-def rows_params(recipe: Recipe) -> RowsParams:
-    """How a recipe wants rows."""
-    return recipe.params_of(ROWS) or RowsParams()
-
-
-def beside_rows(recipe: Recipe) -> bool:
-    """Whether the files of a run hold attributes of rows, and no rows."""
-    return rows_params(recipe).labels == "attributes"
-
-
 def new_fields(recipe: Recipe) -> tuple[str, ...]:
     """Names of the fields that the rows of such a run get."""
-    if recipe.layout != LAYOUT or beside_rows(recipe):
+    if recipe.layout != LAYOUT or not (rows := rows_params(recipe)).has_rows:
         return ()
-    into = rows_params(recipe).into
-    return (*([into] if into else []), *recipe.annotate)
+    return (*([rows.into] if rows.into else []), *recipe.annotate)
 
 
 def files_job(
@@ -111,7 +100,7 @@ def files_job(
         extract=recipe.params_of(EXTRACT) or ExtractParams(),
         beside=has_rows_beside(counters, bool(labels)),
         into=into,
-        experiment=outputs_of(prefix).rpartition("/")[2] if beside_rows(recipe) else "",
+        experiment="" if rows.has_rows else outputs_of(prefix).rpartition("/")[2],
     )
 
 

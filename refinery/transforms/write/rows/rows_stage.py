@@ -1,7 +1,7 @@
 """The last stage of a run whose output has the shape of its input: what `encode` is in a lane of tokens."""
 
 from dataclasses import replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -27,9 +27,14 @@ class RowsParams(Params):
     into: str = ""
     """the field that texts are written into, a new one; empty: the one that they were read from"""
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether the files that are written hold the rows, not attributes of rows."""
+        return self.labels == "fields"
+
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.labels == "attributes" and self.into:
+        if not self.has_rows and self.into:
             raise ValueError(f"into: {self.into!r:.60} given with labels: attributes, which writes no rows")
         return self
 
@@ -54,3 +59,9 @@ ROWS = Stage(
     output=TEXT.output,
     coder=TEXT.coder,
 )
+
+
+def rows_params(recipe: Any) -> RowsParams:
+    """How a recipe wants rows."""
+    found: RowsParams | None = recipe.params_of(ROWS)
+    return found or RowsParams()

@@ -13,7 +13,7 @@ from refinery.transforms.dedup.cut_lines import CUT_LINES, LINE_CUTS, LINES, cut
 from refinery.transforms.dedup.cut_substrings import AFTER, CUT_SUBSTRINGS, SUBSTRINGS, Spans, empty_spans, noted_spans
 from refinery.transforms.filter.heuristics import HEURISTICS
 from refinery.transforms.filter.pii import PII, find_pii
-from refinery.transforms.filter.secrets_stage import REPEATED, SECRETS, find_secrets
+from refinery.transforms.filter.secrets_stage import SECRETS, find_secrets, repeated_values
 from refinery.transforms.write.rows.text_places import cut_spans, gaps
 
 CUT = "cut"  # the kind of spans of stages that know one kind alone
@@ -154,8 +154,8 @@ def _pii_spans(doc: Document, result: Document | Drop, params: Any) -> Iterable[
 def _secret_spans(doc: Document, result: Document | Drop, params: Any) -> Iterable[Span]:
     """Credentials, and each further place of a value that was found."""
     found = [Span(*each) for each in find_secrets(doc.text, params)]
-    values = {doc.text[start:end]: rule for start, end, rule in found if len(doc.text[start:end].encode()) >= REPEATED}
-    for value in sorted(values, key=lambda value: (-len(value), value)):
+    values = {doc.text[start:end]: rule for start, end, rule in found}
+    for value in repeated_values(values):
         at = doc.text.find(value)
         while at >= 0:
             end = at + len(value)
