@@ -63,9 +63,9 @@ def run_step(args: Namespace, flags: Sequence[str], make: "Callable[[], Step]") 
         from refinery.pipelines.runners.forked_pool import prepare_to_fork
 
         prepare_to_fork()
+    from refinery.pipelines.published.outputs import ACCOUNTS
     from refinery.pipelines.runners.runner import Runner
     from refinery.pipelines.runners.scratch import scratch_of
-    from refinery.transforms.write.rows.writer import ACCOUNTS
 
     place = args.output.rstrip("/") + (ACCOUNTS if args.layout == "as-input" else "")
     scratch = scratch_of(args.scratch, args.work or f"{place}/work")

@@ -7,8 +7,8 @@ from typing import Any
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.sealed import unseal
-from refinery.transforms.write.rows.writer import ACCOUNTS
 
+ACCOUNTS = ".refinery"  # behind the name of the outputs: where the accounts of a run are
 OUTPUTS_KIND = "refinery-outputs"
 OUTPUTS = "outputs.json"  # in the accounts: every file that was written
 

@@ -9,7 +9,7 @@ from refinery.loader.format.manifest import MANIFEST, RUN
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.checks.kinds import ADOPTED, EXPORT, VIEW, kind_of
 from refinery.pipelines.corpus.export.export_manifest import HIDDEN
-from refinery.transforms.write.rows.writer import ACCOUNTS
+from refinery.pipelines.published.outputs import ACCOUNTS
 
 # What checks a kind: imported for such a location alone.
 CHECKS: Mapping[str, tuple[str, str]] = {

@@ -8,7 +8,7 @@ from typing import Any
 from refinery.loader.format.manifest import TokenFacts
 from refinery.loader.format.shard_list import as_shards
 from refinery.pipelines.progress.words import human_bytes
-from refinery.pipelines.published.outputs import outputs_of
+from refinery.pipelines.published.outputs import ACCOUNTS, outputs_of
 from refinery.pipelines.published.packed_counts import packed_line
 from refinery.pipelines.run.empty_sources import empty_sources, loss_warnings
 from refinery.pipelines.run.funnel import funnel_table
@@ -18,7 +18,6 @@ from refinery.pipelines.runners.dataflow.job_records import JobRecord, cancel_co
 from refinery.pipelines.runners.dataflow.jobs import ENDED
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.core.wording import many
-from refinery.transforms.write.rows.writer import ACCOUNTS
 
 LINE = 2_000  # characters of a line that are shown
 SHOWN_ENDED = 3  # of the jobs that succeeded, the last ones; running and failed jobs are always shown

@@ -8,7 +8,6 @@ from typing import BinaryIO
 from refinery.transforms.core.stage import ShardContent, Writer
 
 LAYOUT = "as-input"  # in a recipe
-ACCOUNTS = ".refinery"  # behind the name of the outputs: where the accounts of a run are
 
 
 def write_nothing(paths: Mapping[str, Path], shard: ShardContent) -> None:
