@@ -15,10 +15,10 @@ from refinery.pipelines.corpus.mix.recipe import MixRecipe
 from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.params import parse
-from refinery.pipelines.recipe.plain_yaml import load_yaml
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
 from refinery.pipelines.recipe.stages.listing import shown_fields
+from refinery.transforms.core.data_text.plain_yaml import load_yaml
 from refinery.transforms.core.params import Params, is_optional, sections_of
 from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA

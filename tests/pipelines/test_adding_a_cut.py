@@ -16,8 +16,8 @@ from refinery.loader.read.corpus import Corpus
 from refinery.pipelines import refine
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.run.fingerprint import phase_fingerprints
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import run

@@ -12,9 +12,9 @@ import yaml
 
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.schema import recipe_schema
 from refinery.pipelines.run.fingerprint import phase_fingerprints
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.write.shards import provenance_columns
 from tests.corpus_factory import tokenizer_json
 from tests.docs.blocks import subject_text

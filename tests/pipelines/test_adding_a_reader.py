@@ -24,11 +24,11 @@ from refinery.pipelines import refine
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe import user_stages
 from refinery.pipelines.recipe.load_recipe import load_recipe, recorded_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.differences import phase_differences
 from refinery.pipelines.run.fingerprint import describe_phase, describe_readers, phase_fingerprints
 from refinery.pipelines.runners.dataflow.worker_package import build_package
+from refinery.transforms.core.data_text.plain_yaml import RecipeError, load_yaml
 from refinery.transforms.read.at_origin import read_at
 from refinery.transforms.read.formats.delimited import CSV
 from refinery.transforms.read.formats.jsonl import JSONL

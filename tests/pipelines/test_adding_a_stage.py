@@ -18,9 +18,9 @@ from refinery.pipelines import refine
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe import user_stages
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.runners.dataflow.worker_package import build_package
+from refinery.transforms.core.data_text.plain_yaml import RecipeError, load_yaml
 from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import ROOT, run
 from tests.sampling import one_commit_in_four

@@ -27,8 +27,8 @@ from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.lanes.web import LANE as WEB
 from refinery.pipelines.recipe import user_stages, writers
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.writers import own_writers
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from tests.docs.blocks import subject_text
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.sampling import one_commit_in_four

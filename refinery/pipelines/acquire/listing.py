@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from refinery.loader.storage.http_store import HttpStore
 from refinery.pipelines.acquire.git_sources import HEX
-from refinery.pipelines.recipe.plain_yaml import load_yaml
+from refinery.transforms.core.data_text.plain_yaml import load_yaml
 from refinery.transforms.core.params import Params, ParamsError
 
 KINDS = ("url", "clone", "tarball", "files")

@@ -9,8 +9,8 @@ import pyarrow as pa
 from refinery.loader.format.kept_columns import KeptColumn
 from refinery.loader.format.packed import PackedFormat
 from refinery.loader.format.written import MEGATRON_FILES, WRITER
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.lane import AnyStage
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.dedup.cutting_pass import Compared

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from refinery.pipelines.recipe.params import parse
-from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
 from refinery.pipelines.recipe.recipe import (
     DEFAULT_LANE,
     Recipe,
@@ -24,6 +23,7 @@ from refinery.pipelines.recipe.user_stages import (
     load_stage,
     merge_code,
 )
+from refinery.transforms.core.data_text.plain_yaml import RecipeError, load_yaml, override
 from refinery.transforms.core.lane import AnyStage, Lane
 from refinery.transforms.core.params import below, printable_name
 from refinery.transforms.core.resources import read_resource

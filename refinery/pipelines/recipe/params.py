@@ -4,8 +4,8 @@ import hashlib
 import json
 from typing import Any, TypeVar
 
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.quantities.in_data import with_numbers
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.params import Params, ParamsError, allowed, below
 from refinery.transforms.core.wording import given
 

@@ -32,7 +32,9 @@ def refuse_empty(problems: Mapping[str, str], failures: "FailureParams", say: Ca
     for source, problem in problems.items():
         if may_be_empty(failures, source):
             say(f"warning: source {source}: {problem}")
-    from refinery.pipelines.recipe.plain_yaml import RecipeError  # commands that only look at a run do not need it
+    from refinery.transforms.core.data_text.plain_yaml import (
+        RecipeError,  # commands that only look at a run do not need it
+    )
 
     fatal = [f"source {name}: {problem}" for name, problem in problems.items() if not may_be_empty(failures, name)]
     if fatal:

@@ -18,9 +18,9 @@ import google_crc32c
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.pipelines.recipe.params import fingerprint
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe, shared_stages
 from refinery.pipelines.run.inputs_read.published import HASHED_BYTES
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.resources import resource_digest
 from refinery.transforms.core.stage import Sink, Stage

@@ -2,9 +2,9 @@
 
 from refinery.loader.errors import FormatError
 from refinery.loader.read.corpus import Corpus
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.phases import Phase, read_phase
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME, SignatureParams
 

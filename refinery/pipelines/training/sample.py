@@ -18,11 +18,11 @@ from apache_beam.transforms.window import GlobalWindows
 from refinery.loader.format.manifest import unseal
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.recipe.graphs import clean_documents
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import check_budget
 from refinery.pipelines.runners.runner import Runner
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64, text_bytes
 from refinery.transforms.core.exchange.exchange import Exchange
 from refinery.transforms.core.job.write_report import WriteReport

@@ -6,6 +6,7 @@ Every stage reads its resources here, so all of them know the same kinds of plac
 import gzip
 import hashlib
 import hmac
+import io
 import os
 import re
 import tempfile
@@ -21,6 +22,7 @@ from refinery.transforms.core.hub_file import HUB, read_hub_file
 REMOTE = ("gs://", "s3://", "https://", "http://")
 MIN_KEY_BYTES = 16
 ID_DIGITS = 8
+MAX_LIST = 512 << 20  # bytes of a list that is read into memory; the largest of hosts that is published has 100 MB
 PIECE = 64 << 20  # bytes read at once of what may be larger than memory
 SMALL = 16 << 20  # bytes that take a process some 40 ms to hash
 
@@ -57,14 +59,17 @@ def _read(path: str) -> bytes:
 
 
 def read_list_file(path: str) -> bytes:
-    """Like `read_resource`, decompressed where the name ends in .gz. Raises OSError."""
+    """Like `read_resource`, decompressed where the name ends in .gz: at most MAX_LIST bytes. Raises OSError."""
     data = read_resource(path)
-    if not path.endswith(".gz"):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (EOFError, zlib.error) as error:
-        raise OSError(f"{path}: {error}") from error
+    if path.endswith(".gz"):
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+                data = file.read(MAX_LIST + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise OSError(f"{path}: is cut or is not gzip ({error}); copy it again") from error
+    if len(data) > MAX_LIST:
+        raise OSError(f"{path}: more than {MAX_LIST} bytes found, which is too long for a list")
+    return data
 
 
 def read_key(place: str, given_id: str, field: str, purpose: str) -> bytes:

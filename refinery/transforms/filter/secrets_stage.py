@@ -16,8 +16,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
+from refinery.transforms.core.data_text.json_members import is_readable, map_texts
 from refinery.transforms.core.document import FIELDS, Document, Drop, FailClosed, Scalar, document_id
-from refinery.transforms.core.json_text.members import is_readable, map_texts
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.redaction.secret_types.find import RULES, find

@@ -9,7 +9,8 @@ from refinery.transforms.core.wording import meant_address
 from refinery.transforms.read.byte_source import MemberStream, open_source
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.remote.files import Found, choose_files, find, is_remote, measure
-from refinery.transforms.read.remote.globs import fixed_folder, glob_regex, meaning
+from refinery.transforms.read.remote.globs import fixed_folder, meaning
+from refinery.transforms.read.remote.path_glob import Glob
 
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"]*")
 MAX_FILE_BYTES = 1 << 46  # 64 TiB, more than any storage holds in one object; planning cuts files into parts
@@ -121,11 +122,11 @@ def match(pattern: str) -> list[Found]:
         return [local(path)] if os.path.exists(path) and is_regular(path) else []
 
     def listed(pattern: str) -> list[Found]:
-        wanted = glob_regex(pattern)
+        wanted = Glob(pattern)
         return [
             found
             for path in files_below(fixed_folder(pattern) or "/")  # of an absolute one
-            if wanted.fullmatch(path)
+            if wanted.matches(path)
             for found in named(path)
         ]
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from refinery.transforms.core.data_text.json_members import is_readable, joined, raw_members, to_json, without
 from refinery.transforms.core.document import FIELDS
-from refinery.transforms.core.json_text.members import is_readable, joined, raw_members, to_json, without
 from refinery.transforms.core.stage import Note
 from refinery.transforms.read.task import ReadTask
 from refinery.transforms.read.values.inexact import LOST, MAX_DIGITS, Written

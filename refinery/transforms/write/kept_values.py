@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from refinery.loader.format.kept_columns import KeptColumn, parse_type
 from refinery.loader.format.provenance import TEXT_COLUMN, provenance_schema
-from refinery.transforms.core.json_text.members import apart, joined, raw_members
+from refinery.transforms.core.data_text.json_members import apart, joined, raw_members
 from refinery.transforms.core.stage import Note, Writer
 from refinery.transforms.read.params import SourceParams
 

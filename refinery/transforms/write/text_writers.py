@@ -16,8 +16,8 @@ from pyarrow import json
 from refinery.loader.format.parquet.batches import MAX_PAGE, bounded_parquet
 from refinery.loader.format.provenance import TEXT_COLUMN, provenance_schema, write_rows
 from refinery.loader.format.written import WITH_TEXT
+from refinery.transforms.core.data_text.json_members import apart, raw_members
 from refinery.transforms.core.document import FIELDS
-from refinery.transforms.core.json_text.members import apart, raw_members
 from refinery.transforms.core.stage import ShardContent, Writer
 from refinery.transforms.core.wording import meant
 from refinery.transforms.write.shuffle import ShardParams

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from refinery.pipelines.recipe.params import parse
-from refinery.pipelines.recipe.plain_yaml import load_yaml
+from refinery.transforms.core.data_text.plain_yaml import load_yaml
 from refinery.transforms.core.params import Params
 
 

@@ -11,11 +11,11 @@ import pytest
 from refinery.pipelines.lanes.code import LANE as CODE
 from refinery.pipelines.lanes.web import LANE as WEB
 from refinery.pipelines.recipe.load_recipe import all_lanes, parse_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe, absent_sections, recipe_class, shared_stages
 from refinery.pipelines.recipe.schema import recipe_schema
 from refinery.pipelines.recipe.stages.tables import keys, phases
 from refinery.pipelines.run.fingerprint import describe_phase
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.lane import PHASES, Lane
 from refinery.transforms.dedup.cut_lines import LINES, LineParams
 from refinery.transforms.dedup.cutting_pass import ComparingStage, CuttingPass

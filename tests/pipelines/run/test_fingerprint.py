@@ -12,13 +12,13 @@ import pytest
 
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.params import parse
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, recipe_class
 from refinery.pipelines.run import fingerprint as module
 from refinery.pipelines.run.fingerprint import (
     input_digest,
     phase_fingerprints,
 )
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.names import PHASES
 from tests.pipelines.inputs import ROOT

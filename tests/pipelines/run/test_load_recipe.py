@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe, find_lane, recipe_class
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 
 PLAIN: dict[str, Any] = {
     "name": "small",

@@ -10,7 +10,7 @@ from pydantic import Field, PydanticSchemaGenerationError, create_model
 
 from refinery.pipelines.recipe.descriptions import descriptions
 from refinery.pipelines.recipe.params import parse
-from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
+from refinery.transforms.core.data_text.plain_yaml import RecipeError, load_yaml
 from refinery.transforms.core.params import Count, Params, ParamsError, Positive, Share, allowed
 from tests.pipelines.run.example_recipe import Limits, NearDup, Recipe, Source, read
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.training.sample import in_proportion, parse_shares, sample_texts
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from tests.pipelines.small_runs import OFF
 
 

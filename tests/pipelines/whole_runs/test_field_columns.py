@@ -11,7 +11,7 @@ import yaml
 import refinery.corpus
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe.load_recipe import parse_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from tests.pipelines.small_runs import command, text_of
 from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR
 

@@ -19,9 +19,9 @@ from refinery.pipelines.corpus.verify.row_check import RowCheck
 from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.published.placement import Plan, read_plan
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.run import input_borders
 from refinery.pipelines.run.phases import ORDER_REPORT, remove_work
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from tests.pipelines.inputs import corpus_bytes
 from tests.pipelines.run.slices.slice_runs import Slices
 from tests.pipelines.small_runs import OFF, text_of

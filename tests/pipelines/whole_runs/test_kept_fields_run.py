@@ -18,9 +18,9 @@ import refinery.corpus
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from tests.pipelines.inputs import corpus_bytes
 from tests.pipelines.run.slices.slice_runs import Slices
 from tests.pipelines.small_runs import OFF, text_of

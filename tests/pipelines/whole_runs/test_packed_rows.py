@@ -15,11 +15,11 @@ from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.corpus.verify.verify import verify
 from refinery.pipelines.published.packed_counts import packed_line
 from refinery.pipelines.recipe.load_recipe import parse_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from tests.corpus_factory import build_corpus, tokenizer_json
 from tests.pipelines.small_runs import OFF
 from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR

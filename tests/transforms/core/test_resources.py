@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from refinery.loader.storage import gcs_client
+from refinery.transforms.core import resources
 from refinery.transforms.core.resources import (
     local_copy,
     machine_copy,
@@ -45,6 +46,27 @@ def test_reading(folder: str) -> None:
     for read in (read_resource, read_list_file):
         with pytest.raises(FileNotFoundError, match=r"none\.txt"):
             read(f"{folder}/none.txt")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [gzip.compress(b"text" * 99)[:-9], b"text", gzip.compress(b"t") + b"more", b"\x1f\x8b"],
+    ids=["cut", "plain", "more", "head"],
+)
+def test_a_damaged_list_is_one_line_with_its_name(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "list.gz").write_bytes(data)
+    with pytest.raises(OSError, match=r"list\.gz: is cut or is not gzip \(.*\); copy it again$"):
+        read_list_file(str(tmp_path / "list.gz"))
+
+
+def test_a_list_is_bounded_also_when_it_is_inflated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "MAX_LIST", 1000)
+    for name, data in (("a.gz", gzip.compress(b"x" * 1001)), ("a.txt", b"x" * 1001)):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(OSError, match=r"a\.(gz|txt): more than 1000 bytes found, which is too long for a list"):
+            read_list_file(str(tmp_path / name))
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"x" * 1000))
+    assert len(read_list_file(str(tmp_path / "a.gz"))) == 1000
 
 
 def test_other_kinds_of_places_are_refused_by_name() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from refinery.pipelines.recipe.checks import check_signature
 from refinery.pipelines.recipe.load_recipe import parse_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.resources import key_id
 from refinery.transforms.dedup.deduplicate import DedupParams

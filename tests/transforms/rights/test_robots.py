@@ -108,6 +108,28 @@ def test_files_that_say_the_same_are_one_text() -> None:
     assert short_form(b"user-agent: *\nallow: /\nsitemap: /s") == ""
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_a_group_that_many_agents_share_is_written_once(own: bool) -> None:
+    """Also where each of them has a group of its own beside it: n agents with n rules are not n² lines."""
+    count = 1500
+    lines = [f"user-agent: a{i}" for i in range(count)] + [f"disallow: /p{i}/" for i in range(count)]
+    if own:
+        lines += [f"user-agent: a{i}\nallow: /p{i}/x\ndisallow: /q{i}/" for i in range(count)]
+    body = "\n".join(lines).encode()
+    form = short_form(body)
+    assert len(form) < 2 * len(body)
+    rules = parse_rules(form)
+    assert len({id(group) for groups in rules.groups.values() for group in groups}) <= count + 1
+    for i in (0, 7, count - 1):
+        said = [rules.refusal(path, [f"a{i}"], every=True) for path in ("/p0/", f"/p{i}/x", f"/q{i}/", "/q1/", "/")]
+        ours = [
+            f"a{i} disallow: /p0/",
+            "" if own else f"a{i} disallow: /p{i}/",
+            f"a{i} disallow: /q{i}/" if own else "",
+        ]
+        assert said == [*ours, "", ""]
+
+
 @given(st.text(alphabet="/ab*$%", max_size=12), st.text(alphabet="/ab$", max_size=12))
 def test_patterns_match_as_their_definition_says(pattern: str, address: str) -> None:
     """Against a search of all ways, which is what a pattern means."""

@@ -15,7 +15,7 @@ import pytest
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
 from refinery.loader.format.kept_columns import KeptColumn, kept_schema, parse_kept_columns, parse_type, plain_type
-from refinery.transforms.core.json_text.members import to_json
+from refinery.transforms.core.data_text.json_members import to_json
 from refinery.transforms.read.formats.parquet import rows_of
 from refinery.transforms.write.kept_values import KeptValues, plan_columns
 

@@ -15,12 +15,12 @@ from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store, size_and_crc32c
 from refinery.pipelines.published.shard_tokens import shard_path
 from refinery.pipelines.recipe.load_recipe import load_recipe, recorded_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError, override
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.recipe.writers import find_writer
 from refinery.pipelines.run.differences import leaves
 from refinery.pipelines.run.fingerprint import describe_environment, describe_stages, input_digest
 from refinery.pipelines.run.inputs_read.published import INPUTS, parse_inputs
+from refinery.transforms.core.data_text.plain_yaml import RecipeError, override
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.stage import Writer
 from refinery.transforms.read.find_files import find_file

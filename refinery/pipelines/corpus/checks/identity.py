@@ -10,9 +10,9 @@ from typing import Any
 
 from refinery.loader.format.manifest import RUN
 from refinery.pipelines.recipe.load_recipe import recorded_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import describe_environment, describe_stages, phase_fingerprints
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.names import PHASES
 
 

@@ -14,7 +14,7 @@ from refinery.pipelines.corpus.compare.joining.listing import Entry
 from refinery.pipelines.corpus.compare.joining.side import Side
 from refinery.pipelines.corpus.replay.replay import NoReplay, Replayer
 from refinery.pipelines.recipe.load_recipe import recorded_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.names import OVER_TARGET, TARGET_STAGE
 
 Z = 1.959964  # of 95 %

@@ -17,7 +17,7 @@ from refinery.pipelines.corpus.mix.recipe import MixDomainParams, MixRecipe
 from refinery.pipelines.corpus.mix.scans import Scans
 from refinery.pipelines.corpus.mix.selecting import BinTable, SelectionWriter, TimesTable
 from refinery.pipelines.corpus.mix.targets import UNIT, HostLimits, Sums, bins_of, fit, times_of
-from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 
 Done = Callable[[int], None]
 

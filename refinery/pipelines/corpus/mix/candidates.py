@@ -15,8 +15,8 @@ from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.order.order import mix, round_keys
 from refinery.loader.read.corpus import Corpus
 from refinery.pipelines.corpus.mix.recipe import MixDomainParams, UpsampleParams
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.transforms.core.address.host import host_of
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.document import hash64
 from refinery.transforms.filter.rules.expression import ExpressionError, Rule, column_types, compile_rule
 

@@ -11,7 +11,7 @@ from refinery.loader.format.view import MOST_CORPORA, MOST_TURNS, View
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.pipelines.corpus.mix.curve import factors_of
 from refinery.pipelines.recipe.params import parse
-from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
+from refinery.transforms.core.data_text.plain_yaml import RecipeError, load_yaml, override
 from refinery.transforms.core.params import Params, Positive
 
 Times = Annotated[float, Field(ge=0, le=MOST_TURNS)]

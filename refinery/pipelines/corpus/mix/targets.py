@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from refinery.pipelines.corpus.mix.candidates import Part
 from refinery.pipelines.corpus.mix.recipe import CapParams, MixDomainParams
-from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 
 UNIT = 1 << 16
 _FINE = 20  # bits of the factor behind its point

@@ -6,6 +6,7 @@ A list of ten million lines is 240 MB of keys and line numbers, whatever its lin
 import gzip
 import hashlib
 import re
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -256,11 +257,18 @@ def _lines(path: str, digest: Any) -> Iterator[tuple[int, bytes]]:
         stream.seek(0)
         text: Any = gzip.GzipFile(fileobj=stream) if path.endswith(".gz") else stream
         number = 0
-        while line := text.readline(MAX_LINE):
+        while line := _line(text, path):
             number += 1
             if len(line) == MAX_LINE and not line.endswith(b"\n"):
                 raise BadList(f"{path}: line {number} is longer than {MAX_LINE} bytes; a list has an entry per line")
             yield number, line
+
+
+def _line(text: Any, path: str) -> bytes:
+    try:
+        return bytes(text.readline(MAX_LINE))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadList(f"{path}: is cut or is not gzip ({error}); copy it again") from None
 
 
 def many(values: Iterable[str]) -> tuple[str, ...]:

@@ -30,12 +30,12 @@ from refinery.pipelines.corpus.export.text_job import finish, finished, record_n
 from refinery.pipelines.published.shard_texts import shard_texts
 from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.counters import work_done
+from refinery.transforms.core.data_text.json_members import joined, raw_members, to_json
 from refinery.transforms.core.document import FIELDS, meta_json
 from refinery.transforms.core.exchange.records import side_output_record
 from refinery.transforms.core.exchange.side_outputs import add_side_output
 from refinery.transforms.core.job.read_task_list import ReadTaskList
 from refinery.transforms.core.job.task_list import TaskList
-from refinery.transforms.core.json_text.members import joined, raw_members, to_json
 from refinery.transforms.read.values.arrow_values import values_of
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import EncodedDocument

@@ -28,8 +28,8 @@ from refinery.pipelines.recipe.draft.list_files import MOST_NAMES, Listed, list_
 from refinery.pipelines.recipe.draft.survey import Survey, survey
 from refinery.pipelines.recipe.draft.write_recipe import SourceDraft, recipe_text
 from refinery.pipelines.recipe.load_recipe import parse_recipe
-from refinery.pipelines.recipe.plain_yaml import load_yaml
 from refinery.pipelines.recipe.quantities.quantity import show
+from refinery.transforms.core.data_text.plain_yaml import load_yaml
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.remote.files import Found, is_remote
 from refinery.transforms.read.remote.globs import fixed_beginning

@@ -16,7 +16,8 @@ from refinery.transforms.read.explain import first_bytes, kind_of
 from refinery.transforms.read.reader import COMPRESSIONS, ends_with
 from refinery.transforms.read.registry import readers
 from refinery.transforms.read.remote.files import Found, is_remote
-from refinery.transforms.read.remote.globs import glob_regex, is_glob
+from refinery.transforms.read.remote.globs import is_glob
+from refinery.transforms.read.remote.path_glob import Glob
 
 CODE, ARCHIVE, REFUSED, UNKNOWN = "code", "archive", "refused", "unknown"  # kinds beside the names of readers
 ARCHIVES = (*(f".tar{more}" for more in (*COMPRESSIONS, ".xz", ".bz2")), ".tgz", ".txz", ".zip")
@@ -138,8 +139,8 @@ def _patterns(group: Group, names: Sequence[str], every: Sequence[Found]) -> Ite
     deep = "" if all(os.path.dirname(name) == folder for name in names) else "**/"
     start = f"{folder}/" if folder else ""
     patterns = [f"{start}{deep}*{ending}" for ending in endings_of(group.files) if ending and not is_glob(ending)]
-    wanted = [glob_regex(pattern) for pattern in patterns]
-    meant = {file.path for file in every if any(each.fullmatch(file.path) for each in wanted)}
+    wanted = [Glob(pattern) for pattern in patterns]
+    meant = {file.path for file in every if any(each.matches(file.path) for each in wanted)}
     if meant == set(names):
         yield from patterns
 

@@ -9,7 +9,8 @@ from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.find_files import find_pattern, is_hidden, without_credentials
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.remote.files import Found, is_remote
-from refinery.transforms.read.remote.globs import fixed_folder, glob_regex, is_glob
+from refinery.transforms.read.remote.globs import fixed_folder, is_glob
+from refinery.transforms.read.remote.path_glob import Glob
 
 MOST_NAMES = 100_000  # of one argument, on this machine
 WHY_NOT_REMOTE = "without a network, copy a few files to this machine and name those"
@@ -97,7 +98,7 @@ def _walk(found: Listed, argument: str) -> None:
     """A local folder or glob. Links to folders are not followed, as in runs."""
     is_folder = os.path.isdir(argument)
     root = argument if is_folder else fixed_folder(argument) or ("/" if argument.startswith("/") else ".")
-    wanted = None if is_folder or not is_glob(argument) else glob_regex(argument.removeprefix("./"))
+    wanted = None if is_folder or not is_glob(argument) else Glob(argument.removeprefix("./"))
     if not is_folder and wanted is None:
         return
     names = 0
@@ -113,9 +114,5 @@ def _walk(found: Listed, argument: str) -> None:
                 found.is_cut = True
                 return
             path = os.path.join(base, name)
-            if (
-                not is_hidden(os.path.relpath(path, root))
-                if wanted is None
-                else wanted.fullmatch(os.path.normpath(path))
-            ):
+            if not is_hidden(os.path.relpath(path, root)) if wanted is None else wanted.matches(os.path.normpath(path)):
                 _take(found, path)

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from refinery.pipelines.recipe.params import parse
-from refinery.pipelines.recipe.plain_yaml import load_yaml
+from refinery.transforms.core.data_text.plain_yaml import load_yaml
 from refinery.transforms.core.params import Params
 
 Line = Annotated[str, Field(max_length=10_000)]

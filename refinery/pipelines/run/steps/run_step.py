@@ -14,7 +14,6 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.published.outputs import OUTPUTS, accounts_of, load_outputs
 from refinery.pipelines.recipe.load_recipe import parse_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.open_references import load_reference_corpora
@@ -25,9 +24,10 @@ from refinery.pipelines.run.steps.signed_again import FOLDER, folder_of, is_sign
 from refinery.pipelines.run.steps.step import ATTRIBUTES, SOURCE, Inputs, Part, Step, recipe_of, recipe_text, step_parts
 from refinery.pipelines.run.writing.output_files import output_files
 from refinery.pipelines.runners.runner import Runner
+from refinery.transforms.core.data_text.plain_yaml import RecipeError, load_yaml, override
 from refinery.transforms.core.wording import many
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus
-from refinery.transforms.read.remote.globs import glob_regex
+from refinery.transforms.read.remote.path_glob import Glob
 from refinery.transforms.read.sources import READ
 from refinery.transforms.write.rows.writer import LAYOUT
 
@@ -192,8 +192,8 @@ class StepRun:
         shards = [f"{self.accounts}/{name}" for name in (f"train/{SOURCE}/shard.parquet", "removals/removals.parquet")]
         written = [location(path) for path in (*(f"{self.place}/{file.path}" for file in files), *shards)]
         for pattern in self.inputs.paths:
-            means = glob_regex(location(pattern) + ("/" if pattern.endswith("/") or os.path.isdir(pattern) else ""))
-            if path := next(filter(means.fullmatch, written), ""):
+            means = Glob(location(pattern) + ("/" if pattern.endswith("/") or os.path.isdir(pattern) else ""))
+            if path := next(filter(means.matches, written), ""):
                 raise ValueError(
                     f"--output: {self.output} given, and {pattern} would read {os.path.relpath(path)}, too; choose a "
                     "folder that the inputs do not name"

@@ -11,8 +11,8 @@ from refinery.loader.format.manifest import RUN
 from refinery.pipelines.published.deduplicated import read_deduplicated
 from refinery.pipelines.published.published import PublishedCorpus
 from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe, recorded_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError, override
 from refinery.pipelines.recipe.recipe import Recipe, find_lane, lane_names
+from refinery.transforms.core.data_text.plain_yaml import RecipeError, override
 from refinery.transforms.write.text_stage import TEXT
 from refinery.transforms.write.text_writers import TEXT_WRITERS
 

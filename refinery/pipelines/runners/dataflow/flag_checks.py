@@ -14,8 +14,8 @@ from typing import Any
 from apache_beam.options.pipeline_options import PipelineOptions
 
 import refinery
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.params import Params
 from refinery.transforms.read.remote.files import is_remote
 

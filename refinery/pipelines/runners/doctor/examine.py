@@ -124,7 +124,7 @@ def output(prefix: str) -> Finding:
 def read_recipe(asked: Asked, recipes: "list[Recipe]") -> Iterator[Finding]:
     """Every problem of the recipe's text, a line each; one that is sound goes to `recipes`."""
     from refinery.pipelines.recipe.load_recipe import load_recipe
-    from refinery.pipelines.recipe.plain_yaml import RecipeError
+    from refinery.transforms.core.data_text.plain_yaml import RecipeError
 
     try:
         recipes.append(load_recipe(asked.recipe, asked.settings, asked.inputs))

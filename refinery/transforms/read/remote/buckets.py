@@ -8,7 +8,8 @@ from typing import BinaryIO, ClassVar
 
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.remote_store import BucketStore, ObjectInfo, RangeStream
-from refinery.transforms.read.remote.globs import bounded, fixed_beginning, glob_regex, meaning
+from refinery.transforms.read.remote.globs import bounded, fixed_beginning, meaning
+from refinery.transforms.read.remote.path_glob import Glob
 from refinery.transforms.read.remote.web import PLANNING, READING, buffered
 
 Facts = tuple[str, int, str, str]  # path, bytes, version, CRC-32C in hexadecimal or ""
@@ -64,13 +65,13 @@ def list_bucket(service: type[BucketInputs], pattern: str) -> list[Facts]:
         return [] if info is None else [store.facts(key, info)]
 
     def listed(key: str) -> list[Facts]:
-        wanted = glob_regex(key)
+        wanted = Glob(key)
         entries = (entry for page in store.listed(fixed_beginning(key)) for entry in page.items())
         # Consoles make empty objects "folder/".
         return [
             store.facts(name, info)
             for name, info in bounded(entries)
-            if wanted.fullmatch(name) and (info.size or not name.endswith("/"))
+            if wanted.matches(name) and (info.size or not name.endswith("/"))
         ]
 
     return sorted(meaning(key or "**", named, listed))

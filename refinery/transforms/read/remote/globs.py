@@ -9,7 +9,6 @@ from refinery.loader.storage.store import StorageError
 T = TypeVar("T")
 
 SPECIAL = "*?[{"
-VISIBLE = r"(?!(?<![^/])\.)"  # no name that begins with "." begins here
 MOST_LISTED = 2_000_000  # names of one listing; Common Crawl's largest has 100,000
 
 
@@ -49,44 +48,3 @@ def fixed_beginning(pattern: str) -> str:
 def fixed_folder(pattern: str) -> str:
     """The part of a pattern before the folder in which its first special character stands: "a/b" of "a/b/*/c"."""
     return fixed_beginning(pattern).rpartition("/")[0]
-
-
-def glob_regex(pattern: str) -> re.Pattern[str]:
-    """The paths that a pattern means: `*` and `?` within a folder, `**` across folders, `[ab]`, `{this,that}`.
-
-    `a/**/b` means `a/b`, too. A name that begins with "." is meant only where the pattern has that "." itself, as in
-    shells: files that tools leave beside data are skipped. A pattern that ends in "/" means everything below that
-    folder. Raises ValueError for brackets that do not close.
-    """
-    pattern += "**" if pattern.endswith("/") else ""
-    text, at, depth = "", 0, 0
-    while at < len(pattern):
-        character = pattern[at]
-        at += 1
-        if pattern.startswith("**/", at - 1):
-            text, at = text + f"(?:{VISIBLE}(?:[^/]|/(?!\\.))*/)?", at + 2
-        elif pattern.startswith("**", at - 1):
-            text, at = text + f"{VISIBLE}(?:[^/]|/(?!\\.))*", at + 1
-        elif character == "*":
-            text += f"{VISIBLE}[^/]*"
-        elif character == "?":
-            text += f"{VISIBLE}[^/]"
-        elif character == "[" and (end := pattern.find("]", at + 1)) > 0:
-            inside = pattern[at:end]
-            negated = inside[:1] in "!^"
-            text += f"{VISIBLE}[{'^' if negated else ''}{re.escape(inside[negated:]).replace(chr(92) + '-', '-')}]"
-            at = end + 1
-        elif character == "{":
-            text, depth = text + "(?:", depth + 1
-        elif character == "}" and depth:
-            text, depth = text + ")", depth - 1
-        elif character == "," and depth:
-            text += "|"
-        else:
-            text += re.escape(character)
-    if depth:
-        raise ValueError(f"pattern: {pattern!r} given, braces that close are allowed")
-    try:
-        return re.compile(text, re.DOTALL)
-    except re.error:
-        raise ValueError(f"pattern: {pattern!r} given, a glob is allowed") from None

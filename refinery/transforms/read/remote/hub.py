@@ -9,20 +9,21 @@ the hub, never to where it redirects.
 import fnmatch
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
-import yaml
+import re2
 
 from refinery.loader.storage.fetch import FetchError, FetchParams, Permanent, ReadCounters, Transient, retrying
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import StorageError, check_name
 from refinery.transforms.core.safe_text import safe
-from refinery.transforms.core.wording import meant
-from refinery.transforms.read.remote.globs import bounded, fixed_folder, glob_regex, is_glob
+from refinery.transforms.read.remote.globs import bounded, fixed_folder, is_glob
+from refinery.transforms.read.remote.hub_card import CARD, MAX_CARD, Config, choose_config, configs_of, patterns_of
+from refinery.transforms.read.remote.path_glob import Glob
 from refinery.transforms.read.remote.web import PLANNING, READING, Sha256Stream, buffered
 
 T = TypeVar("T")
@@ -32,8 +33,7 @@ ADDRESS = re.compile(
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
 DATA = re.compile(r".*\.(parquet|jsonl|ndjson|json|csv|tsv|txt|warc|wet)(\.(gz|zst|lz4))?", re.IGNORECASE)
-SPLIT_WORD = r"(?:^|.*[^a-zA-Z0-9])({})(?:[^a-zA-Z0-9].*)?"
-CARD = "README.md"
+MOST_FOLDERS = 20  # that are listed one by one
 ASKING = FetchParams(deadline=180, max_delay=60, hedge_after=0)  # a hub that is asked too often says when to come back
 REACHING = FetchParams(deadline=20, max_delay=5, hedge_after=0)  # one that gives no answer at all
 
@@ -161,8 +161,8 @@ def list_hub(pattern: str, config: str = "", split: str = "train") -> list[tuple
     address = pin(address)
     if address.path:
         folder = address.path.rstrip("/") if address.path.endswith("/") else fixed_folder(address.path)
-        wanted = glob_regex(address.path)
-        found = {path: facts for path, facts in list_files(address, folder).items() if wanted.fullmatch(path)}
+        wanted = Glob(address.path)
+        found = {path: facts for path, facts in list_files(address, folder).items() if wanted.matches(path)}
         if not found and not is_glob(address.path):  # a folder
             found = list_files(address, address.path.rstrip("/"))
     else:
@@ -182,85 +182,67 @@ def files_of_config(address: Address, config: str, split: str) -> Files:
             )
         return files_by_name(list_files(address, ""), split)
     chosen = choose_config(address.name, configs, config)
-    folder = str(chosen.get("data_dir") or "").strip("/")
-    patterns = [
-        f"{folder}/{path}" if folder else path
-        for name, path in splits_of(chosen.get("data_files"))
-        if fnmatch.fnmatchcase(name, split)
-    ]
     if not chosen.get("data_files"):
-        below = list_files(address, folder)
-        return files_by_name(below, split)
-    if not patterns:
-        names = sorted({name for name, _ in splits_of(chosen.get("data_files"))})
-        raise ValueError(f"split: {split!r} given, {address.name} has {', '.join(names)}{meant(split, names)}")
+        return files_by_name(list_files(address, str(chosen.get("data_dir") or "").strip("/")), split)
+    patterns = patterns_of(address.name, chosen, split)
+    globs = [path for path in patterns if is_glob(path) or path.endswith("/")]
+    names = {*patterns} - {*globs}  # of files and of folders
+    wanted = Glob(*globs)
+    return {
+        path: facts
+        for path, facts in _listed(address, {fixed_folder(path) for path in patterns}).items()
+        if wanted.matches(path) or not names.isdisjoint(_and_folders(path))
+    }
+
+
+def _listed(address: Address, folders: set[str]) -> Files:
+    """Every file below some folders: of all where asking for each would take long."""
     found: Files = {}
-    for path in patterns:
-        below = list_files(address, fixed_folder(path))
-        inside = re.compile(
-            f"(?:{glob_regex(path).pattern})(?:/.*)?" if not is_glob(path) else glob_regex(path).pattern
-        )
-        if not is_glob(path) and path not in below:
-            below = below | list_files(address, path)
-        found |= {name: facts for name, facts in below.items() if inside.fullmatch(name)}
+    for folder in sorted(folders) if len(folders) <= MOST_FOLDERS else [""]:
+        found |= list_files(address, folder)
     return found
+
+
+def _and_folders(path: str) -> Iterator[str]:
+    """A path, and each folder that it is below."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def files_by_name(files: Files, split: str) -> Files:
     """Data files whose path names the split; all of them where no path names any."""
     data = {path: facts for path, facts in files.items() if DATA.fullmatch(path) and not path.startswith(".")}
-    usual = re.compile(SPLIT_WORD.format("train|test|validation|valid|val|dev|eval|evaluation"))
+    usual = _word("train|test|validation|valid|val|dev|eval|evaluation")
     if not any(usual.fullmatch(path) for path in data):
         return data if fnmatch.fnmatchcase("train", split) else {}
-    wanted = re.compile(SPLIT_WORD.format(glob_regex(split).pattern.replace("[^/]", "[a-zA-Z0-9]")))
+    wanted = _word("".join(map(_part_of_word, re.split(r"(\*|\?|\[[^\]]+\])", split))))
     return {path: facts for path, facts in data.items() if wanted.fullmatch(path)}
 
 
-def choose_config(name: str, configs: Sequence[Mapping[str, Any]], config: str) -> Mapping[str, Any]:
-    """The configuration of that name; for "" the only one, the one marked as default, or the one of that name."""
-    names = [str(entry.get("config_name", "default")) for entry in configs]
-    if config:
-        matching = [entry for entry, known in zip(configs, names, strict=True) if known == config]
-    else:
-        matching = [entry for entry in configs if entry.get("default")] if len(configs) > 1 else list(configs)
-        matching = matching or [entry for entry, known in zip(configs, names, strict=True) if known == "default"]
-    if not matching:
-        shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-        raise ValueError(f"config: {config!r} given, {name} has {shown}")
-    return matching[0]
+def _part_of_word(part: str) -> str:
+    """A part of a split's glob as an expression."""
+    if part in ("*", "?"):
+        return "[a-zA-Z0-9]" + part.strip("?")
+    if part.startswith("[") and part.endswith("]"):
+        negated = part[1] in "!^"
+        inside = re.escape(part[1 + negated : -1]).replace(r"\-", "-")
+        return f"[{'^' if negated else ''}{inside}]"
+    return re.escape(part)
 
 
-def splits_of(data_files: Any) -> Iterator[tuple[str, str]]:
-    """(split, path) pairs of a card's `data_files`, in any of its forms."""
-    if isinstance(data_files, str):
-        yield "train", data_files
-    elif isinstance(data_files, Mapping):
-        for split, paths in data_files.items():
-            yield from ((str(split), str(path)) for path in ([paths] if isinstance(paths, str) else paths))
-    elif isinstance(data_files, list):
-        for entry in data_files:
-            if isinstance(entry, Mapping):
-                paths = entry.get("path", [])
-                split = str(entry.get("split", "train"))
-                yield from ((split, str(path)) for path in ([paths] if isinstance(paths, str) else paths))
-            else:
-                yield "train", str(entry)
+def _word(pattern: str) -> Any:
+    """A word in a path, by an engine that is linear for every pattern."""
+    return re2.compile(f"(?:|.*[^a-zA-Z0-9])(?:{pattern})(?:[^a-zA-Z0-9].*)?")
 
 
-def read_configs(address: Address) -> list[Mapping[str, Any]]:
-    """`configs` of the data set's card at that commit; [] where it has none."""
-    store = store_of(address.name, address.revision, PLANNING)
+def read_configs(address: Address) -> list[Config]:
+    """`configs` of the data set's card at that commit; [] where it has none. Raises ValueError, OSError."""
     try:
-        text = store.read(CARD).decode("utf-8", "replace")
+        card = store_of(address.name, address.revision, PLANNING).read(CARD, 0, MAX_CARD)
     except FileNotFoundError:
         return []
-    head = re.match(r"\ufeff?---\s*\n(.*?)\n---\s*(\n|$)", text, re.DOTALL)
-    try:
-        data = yaml.safe_load(head[1]) if head else None
-    except yaml.YAMLError:
-        raise ValueError(f"the card of {address.name} cannot be read; name the files themselves") from None
-    configs = data.get("configs") if isinstance(data, dict) else None
-    return [entry for entry in configs if isinstance(entry, dict)] if isinstance(configs, list) else []
+    return configs_of(card, address.name)
 
 
 def store_of(name: str, revision: str, params: FetchParams = READING) -> HttpStore:

@@ -17,7 +17,7 @@ from refinery.pipelines.corpus.mix.make_view import make_view
 from refinery.pipelines.corpus.mix.recipe import load_mix
 from refinery.pipelines.corpus.mix.verify_view import verify_view
 from refinery.pipelines.progress.work import Work
-from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from tests.mix_factory import documents_of, mix_corpus, write_recipe
 from tests.plain_manifest import manifest_of
 from tests.sampling import FILE_ON_ONE_COMMIT_IN_FOUR, examples, sampled

@@ -110,6 +110,17 @@ def test_the_line_is_named_and_a_list_may_be_compressed(tmp_path: Path) -> None:
     assert found == ["urls:3", "", "urls:1"] and keys.count == 3
 
 
+@pytest.mark.parametrize(
+    "data",
+    [gzip.compress(b"a.example\n")[:-9], b"a.example\n", gzip.compress(b"a.b") + b"x"],
+    ids=["cut", "plain", "more"],
+)
+def test_a_damaged_list_is_one_line_with_its_name(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "list.gz").write_bytes(data)
+    with pytest.raises(BadList, match=r"list\.gz: is cut or is not gzip \(.*\); copy it again$"):
+        read_list(HOSTS, str(tmp_path / "list.gz"))
+
+
 def test_licences_and_sources() -> None:
     assert (
         names("GPL-3.0-only OR MIT", "mit") and not names("MIT-0", "MIT") and names("Custom license", "custom license")

@@ -9,9 +9,9 @@ import pytest
 
 from refinery.pipelines.corpus.replay.replay import NoReplay, Replayer, replay
 from refinery.pipelines.recipe.load_recipe import parse_recipe, recorded_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import describe_inputs
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.read.plan import plan_sources
 from tests.pipelines.small_runs import OFF, text_of
 

@@ -19,7 +19,7 @@ from refinery.pipelines.recipe.draft import list_files, survey
 from refinery.pipelines.recipe.draft.draft import Draft, draft_recipe, slug
 from refinery.pipelines.recipe.draft.yaml_text import comment, quoted
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.recipe.plain_yaml import load_yaml
+from refinery.transforms.core.data_text.plain_yaml import load_yaml
 from refinery.transforms.read.find_files import find_files
 from refinery.transforms.read.plan import LimitParams, plan_sources
 from tests.transforms.read_fixtures import page

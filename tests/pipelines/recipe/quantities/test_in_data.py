@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from refinery.pipelines.recipe.params import parse
-from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
+from refinery.transforms.core.data_text.plain_yaml import RecipeError, load_yaml, override
 from refinery.transforms.core.params import Count, Params, Positive, Share
 
 

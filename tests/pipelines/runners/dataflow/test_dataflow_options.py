@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.runners.dataflow import launch_flags as dataflow
 from refinery.pipelines.runners.dataflow.flag_checks import check_reach, named_files
 from refinery.pipelines.runners.dataflow.launch_flags import DEFAULTS, fill_in, hidden_path, without
 from refinery.pipelines.training import sample
 from refinery.transforms.core import memory
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from tests.pipelines.dataflow_graphs import NEEDED, OUTPUT, WORK, demo_recipe
 
 SETUP = "--setup_file=setup.py"

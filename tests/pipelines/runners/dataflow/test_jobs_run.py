@@ -21,7 +21,6 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.reports.run.write import REPORT
 from refinery.pipelines.run import phases
 from refinery.pipelines.run import refine as refine_module
@@ -30,6 +29,7 @@ from refinery.pipelines.run.waves import cut_waves, wave_limits
 from refinery.pipelines.runners.dataflow.job_records import read_jobs
 from refinery.pipelines.runners.dataflow.jobs import PollingPolicy
 from refinery.pipelines.runners.runner import Runner
+from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.read.sources import ReadTask
 from tests.fake_dataflow import Call, FakeDataflow, FakeJob, fake_dataflow, run_staged
 from tests.fake_gcs import FakeGcs, Fault, fake_gcs

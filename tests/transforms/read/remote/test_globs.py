@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.read.remote.globs import fixed_folder, glob_regex, is_glob
+from refinery.transforms.read.remote import path_glob
+from refinery.transforms.read.remote.globs import fixed_folder, is_glob
+from refinery.transforms.read.remote.path_glob import Glob
 
 PATHS = ("a.txt", "d/a.txt", "d/b.txt", "d/e/a.txt", "d/e/f/c.gz", "d1/a-0.txt", "d2/a+b.txt", ".x/a.txt")
 
@@ -30,20 +32,19 @@ PATHS = ("a.txt", "d/a.txt", "d/b.txt", "d/e/a.txt", "d/e/f/c.gz", "d1/a-0.txt",
     ],
 )
 def test_what_a_glob_means(pattern: str, found: set[str]) -> None:
-    assert {path for path in PATHS if glob_regex(pattern).fullmatch(path)} == found
+    assert {path for path in PATHS if Glob(pattern).matches(path)} == found
     assert all(path.startswith(fixed_folder(pattern)) for path in found)
 
 
 @given(st.text("ab/.+()[]{}*?-!^,\\$|", max_size=12))
 def test_any_pattern_is_a_glob_or_refused(pattern: str) -> None:
     try:
-        regex = glob_regex(pattern)
+        wanted = Glob(pattern)
     except ValueError:
         return
-    assert isinstance(regex, re.Pattern)
     if not is_glob(pattern) and not pattern.endswith("/"):
-        assert regex.fullmatch(pattern)
-        assert not regex.fullmatch(pattern + "x")
+        assert wanted.matches(pattern)
+        assert not wanted.matches(pattern + "x")
 
 
 @pytest.mark.parametrize(
@@ -66,5 +67,64 @@ def test_any_pattern_is_a_glob_or_refused(pattern: str) -> None:
 def test_hidden_names_are_meant_only_where_the_pattern_has_the_dot(
     pattern: str, found: list[str], others: list[str]
 ) -> None:
-    regex = glob_regex(pattern)
-    assert all(map(regex.fullmatch, found)) and not any(map(regex.fullmatch, others))
+    wanted = Glob(pattern)
+    assert all(map(wanted.matches, found)) and not any(map(wanted.matches, others))
+
+
+def regex_of(pattern: str) -> re.Pattern[str] | None:
+    """What a glob means as an expression, whose engine backtracks; None for what is no glob."""
+    visible, across = r"(?!(?<![^/])\.)", r"(?:[^/]|/(?!\.))*"
+    text, at, depth = "", 0, 0
+    pattern += "**" if pattern.endswith("/") else ""
+    while at < len(pattern):
+        character, at = pattern[at], at + 1
+        if pattern.startswith("**", at - 1):
+            deep = pattern.startswith("/", at + 1)
+            text, at = text + (f"(?:{visible}{across}/)?" if deep else visible + across), at + 1 + deep
+        elif character in "*?":
+            text += f"{visible}[^/]" + character.strip("?")
+        elif character == "[" and (end := pattern.find("]", at + 1)) > 0:
+            negated = pattern[at] in "!^"
+            inside = re.escape(pattern[at + negated : end]).replace(r"\-", "-")
+            text, at = f"{text}{visible}[{'^' if negated else ''}{inside}]", end + 1
+        elif character == "{":
+            text, depth = text + "(?:", depth + 1
+        elif character in ",}" and depth:
+            text, depth = text + "|)"[character == "}"], depth - (character == "}")
+        else:
+            text += re.escape(character)
+    try:
+        return None if depth else re.compile(text, re.DOTALL)
+    except re.error:
+        return None
+
+
+@given(
+    st.lists(st.text("ab/.*?[]{},-!", max_size=10), max_size=3),
+    st.lists(st.text("ab/.,-]", max_size=8), min_size=1, max_size=8),
+    st.integers(1, 20),
+)
+def test_globs_mean_what_their_expressions_mean(patterns: list[str], paths: list[str], kept: int) -> None:
+    """Also where no more than some transitions are kept."""
+    expressions = [regex_of(pattern) for pattern in patterns]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(path_glob, "MAX_KEPT", kept)
+        if None in expressions:
+            with pytest.raises(ValueError, match=r"^pattern: .* given, .* allowed$"):
+                Glob(*patterns)
+            return
+        wanted = Glob(*patterns)
+        for path in paths * 2:
+            assert wanted.matches(path) is any(each.fullmatch(path) is not None for each in expressions if each), path
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*a" * 40 + "b", "**/a/" * 40 + "b", "{a,*}" * 40 + "b", "{" * 3000 + "a" + "}" * 3000]
+)
+def test_no_glob_takes_long(pattern: str) -> None:
+    """A backtracking engine would not come back from the first three, nor a recursive one from the last."""
+    wanted = Glob(pattern)
+    assert not wanted.matches("a" * 4000) and not wanted.matches("a/" * 2000)
+    assert wanted.matches(
+        "a" if pattern[0] == "{" and pattern[1] == "{" else pattern.replace("*", "").replace("{a,}", "a")
+    )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
+from refinery.transforms.core.data_text.plain_yaml import RecipeError, load_yaml, override
 
 
 @pytest.mark.parametrize(

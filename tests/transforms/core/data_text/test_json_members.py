@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.core.json_text.members import (
+from refinery.transforms.core.data_text.json_members import (
     apart,
     is_readable,
     joined,

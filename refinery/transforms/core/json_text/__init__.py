@@ -1,1 +1,0 @@
-"""Objects of JSON as texts, whose values stay as they are written."""
