@@ -30,10 +30,17 @@ STEPS: Mapping[type[Exception], str] = {
     IsADirectoryError: "name a file in it",
     OSError: "run the same command again when this is put right",
 }
+MEMORY = (
+    "this machine, or a limit of it (`ulimit -v`, `ulimit -u`, a container's), leaves too little memory or too few "
+    "processes: raise it, or lower --workers; then run the same command again"
+)
+NO_THREAD = "can't start new thread"  # as Python says it
 NO_ROOM = {
     errno.ENOSPC: "free some, or name another place (--scratch for temporary files); then run the same command again",
     errno.EDQUOT: "raise the quota or name another place; then run the same command again",
     errno.EROFS: "name a place that can be written to",
+    errno.ENOMEM: MEMORY,
+    errno.EAGAIN: MEMORY,  # of a process that cannot be started
     errno.EMFILE: "raise the limit (`ulimit -n 4096`), then run the same command again",
 }
 CHOICE = re.compile(r"argument (.*): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
@@ -159,6 +166,10 @@ def with_next_step(error: BaseException, message: str, command: str) -> str:
     >>> with_next_step(FileNotFoundError(), "no such file: 'a.jsonl'", "refine")
     "no such file: 'a.jsonl'; correct the name, or make the file"
     """
+    if isinstance(error, MemoryError) and not message:
+        return f"out of memory; {MEMORY}"
+    if message == NO_THREAD:
+        return f"{message}; {MEMORY}"
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return f"{message.rstrip('.')}; {NO_ROOM[error.errno]}"
     if ADVICE.search(message):

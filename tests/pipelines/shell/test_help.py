@@ -4,6 +4,7 @@ What single commands promise: tests/testing/test_commands.py.
 """
 
 import argparse
+import errno
 import re
 import shlex
 import subprocess
@@ -169,6 +170,22 @@ def test_a_mistyped_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_message_that_says_what_to_do_stays_as_it_is() -> None:
     said = "--rate: 0 given, a number above 0 is allowed"
     assert with_next_step(ValueError(said), said, "acquire") == said
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
+    ],
+    ids=["memory", "thread", "ENOMEM", "fork"],
+)
+def test_what_says_no_memory_says_what_to_lower(error: BaseException) -> None:
+    said = with_next_step(error, str(error), "refine")
+    assert said[0].isalpha() or said[0] == "["
+    assert "ulimit" in said and said.endswith("or lower --workers; then run the same command again")
 
 
 def test_options_of_other_programs_are_values() -> None:
