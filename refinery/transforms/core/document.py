@@ -1,6 +1,7 @@
 """The element that travels through the funnel, and a stage's refusal of it."""
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -129,6 +130,18 @@ def hash64(*parts: str | bytes | int) -> int:
         data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
         pieces += len(data).to_bytes(4, "little"), data
     return int.from_bytes(hashlib.blake2b(b"".join(pieces), digest_size=8).digest(), "big")
+
+
+def is_writable(value: str | bytes | float) -> bool:
+    """Whether a value can be written: no lone surrogate, no number that JSON or 64 bits do not have."""
+    if isinstance(value, str):
+        try:
+            return value.isascii() or bool(value.encode())
+        except UnicodeEncodeError:
+            return False
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, bytes) or -(1 << 63) <= value < 1 << 64
 
 
 def content_bytes(doc: Any) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import apache_beam as beam
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so no runner pickles one
-from refinery.transforms.core.answers import Answer, Damaged, Skipped, answer_of
+from refinery.transforms.core.answers import Answer, Damaged, Skipped, answer_of, check_returned
 from refinery.transforms.core.counters import Counters, count_metric, work_done
 from refinery.transforms.core.document import (
     Document,
@@ -138,9 +138,11 @@ class _JudgeDocument(_Routing):
         excerpts: bool = True,
         files: HeldFiles = (),
         recorder: Recorder | None = None,
+        own: str = "",
     ):
         super().__init__(stage, rejects, recorder)
         self.judge = judge
+        self.own = own
         self.prepare = prepare
         self.output_type = output_type
         self.splits = splits
@@ -185,9 +187,13 @@ class _JudgeDocument(_Routing):
 
     def _judged(self, doc: Any, size: int) -> Sequence[Any]:
         counters = self.counters
+        notes = dict(doc.meta) if self.own else None
         try:
             answer = answer_of(self.judge(doc) if self.prepare is None else self.judge(doc, self.resource))
             results = self._kept(answer)
+            if notes is not None:
+                for made in results or (doc,):
+                    check_returned(self.own, doc, notes, made)
         except FailClosed:
             raise
         except MemoryError as error:  # says something about the machine, not about the document
@@ -303,7 +309,8 @@ class PerDocument(beam.PTransform):
     Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
     one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). excerpts:
     whether rejects/ may quote what it drops. files: what has to be as it was when the run was planned. recorder: of
-    what it drops. An exception makes a dead letter; FailClosed alone ends the run.
+    what it drops. own: "module:NAME" of a stage from elsewhere, whose answers are checked (`check_returned`). An
+    exception makes a dead letter; FailClosed alone ends the run.
     """
 
     stage: str
@@ -316,13 +323,14 @@ class PerDocument(beam.PTransform):
     excerpts: bool = True
     files: HeldFiles = ()
     recorder: Recorder | None = None
+    own: str = ""
 
     def __post_init__(self) -> None:
         super().__init__(self.stage)
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection:
         made = self.judge, self.prepare, self.rejects, self.output_type, self.splits, self.reasons, self.excerpts
-        dofn = _JudgeDocument(self.stage, *made, self.files, self.recorder)
+        dofn = _JudgeDocument(self.stage, *made, self.files, self.recorder, self.own)
         outputs = with_side_output(docs, "judge", beam.ParDo(dofn))
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         outputs[MAIN].element_type = self.output_type

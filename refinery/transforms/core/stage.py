@@ -231,6 +231,7 @@ class Stage(Generic[P]):
             excerpts=self.excerpts,
             files=self.held_files(chosen, digests or {}),
             recorder=recorder,
+            own=self.module,
         )
 
 

@@ -1,12 +1,11 @@
 """What readers give. Ours are believed, as their tests hold them to it; of a user's own every record is checked."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
-from refinery.transforms.core.document import RawDocument, text_bytes
+from refinery.transforms.core.document import RawDocument, is_writable, text_bytes
 from refinery.transforms.core.wording import given
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.fields import meta_bytes
@@ -123,15 +122,3 @@ def held(record: RawDocument, task: ReadTask, limits: LimitParams) -> RawDocumen
     if meta_bytes(record.url, record.meta) > limits.max_meta_bytes:
         return Skipped("meta-too-large", origin, size)
     return record
-
-
-def is_writable(value: str | bytes | float) -> bool:
-    """Whether a value can be written: no lone surrogate, no number that JSON or 64 bits do not have."""
-    if isinstance(value, str):
-        try:
-            return value.isascii() or bool(value.encode())
-        except UnicodeEncodeError:
-            return False
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, bytes) or -(1 << 63) <= value < 1 << 64

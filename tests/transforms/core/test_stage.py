@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.answers import Answer, BadDocument
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.job.report import merge_records
 from refinery.transforms.core.params import Count, Params, Share
@@ -203,6 +203,65 @@ def test_an_answer_that_is_no_document_is_a_dead_letter(answer: Any) -> None:
     kept, counts, _ = run(stage, ["ab", "123"])
     assert kept == []
     assert counts == {("in", ""): (2, 5), ("dead", "NoDocument"): (2, 5)}
+
+
+def noting(value: Any) -> Any:
+    return lambda doc, params: replace(doc, meta={**doc.meta, "digits": value})
+
+
+@pytest.mark.parametrize(
+    ("judge", "error"),
+    [
+        (noting(1 << 70), "BadValue"),
+        (noting(float("nan")), "BadValue"),
+        (noting("\ud800"), "BadValue"),
+        (lambda doc, params: replace(doc, text="\ud800"), "BadValue"),
+        (lambda doc, params: replace(doc, url="\ud800"), "BadValue"),
+        (noting("x" * (1 << 20)), "NotesTooLong"),
+        (lambda doc, params: replace(doc, url="x" * (1 << 21)), "NotesTooLong"),
+    ],
+)
+def test_what_cannot_be_written_costs_that_document(judge: Any, error: str) -> None:
+    stage = replace(DIGITS, judge=lambda doc, params: doc if doc.text == "ab" else judge(doc, params), module="own:IT")
+    kept, counts, others = run(stage, ["ab", "123"])
+    assert [doc.text for doc in kept] == ["ab"]
+    assert counts == {("in", ""): (2, 5), ("kept", ""): (1, 2), ("dead", error): (1, 3)}
+    assert [(each["kind"], each["error"], each["origin"]) for each in others] == [("dead", error, "f@1")]
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        (lambda doc, params: replace(doc, source="b"), r"source: 'b' \(text\) given, the document's own \('.*"),
+        (lambda doc, params: replace(doc, origin="f@2"), r"origin: 'f@2' \(text\) given, the document's own .*"),
+        (lambda doc, params: replace(doc, position=7), r"position: 7 \(an integer\) given, the document's own .*"),
+        (lambda doc, params: replace(doc, id=b"1"), "id: a value of type bytes given, 16 bytes is allowed"),
+        (lambda doc, params: replace(doc, url=None), r"url: null given, text is allowed"),
+        (lambda doc, params: replace(doc, text=b"x"), "text: a value of type bytes given, text is allowed"),
+        (lambda doc, params: replace(doc, meta=None), "meta: null given, a mapping is allowed"),
+        (lambda doc, params: replace(doc, meta={1: 2}), r"meta: 1 \(an integer\) given, a name is allowed"),
+        (noting(None), r"meta\['digits'\]: null given, text or a number is allowed"),
+        (noting([1]), r"meta\['digits'\]: a list of 1 value given, text or a number is allowed"),
+    ],
+)
+def test_a_stage_of_ones_own_that_breaks_a_promise_ends_the_run_by_its_name(judge: Any, said: str) -> None:
+    stage = replace(DIGITS, judge=judge, module="own:IT")
+    with pytest.raises(BadDocument, match=f"^stage own:IT: {said}"):
+        run(stage, ["ab"])
+    splitting = replace(stage, splits=True, judge=lambda doc, params: [doc, judge(doc, params)])
+    with pytest.raises(BadDocument, match=f"^stage own:IT: {said}"):
+        run(splitting, ["ab"])
+
+
+def test_a_document_that_a_stage_changes_in_place_is_noticed() -> None:
+    def judge(doc: Any, params: DigitsParams) -> Any:
+        doc.meta["digits"] = 1
+        return doc
+
+    stage = replace(DIGITS, judge=judge, module="own:IT")
+    doc = make_document("ab", meta={"pages": 1})
+    with pytest.raises(BadDocument, match=r"^stage own:IT: it changes the document .*; use `dataclasses.replace`"):
+        run_and_collect(lambda pipeline: [pipeline | beam.Create([doc]) | stage(), merge_side_outputs(pipeline)])
 
 
 # --- splitting ------------------------------------------------------------------------------------------------------
