@@ -73,6 +73,8 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     scratch = args.scratch if task else scratch_of(args.scratch, args.work or f"{args.output}/work")
     runner = Runner(args.runner, workers, tuple(flags), args.quiet, args.traceback, say, scratch=scratch)
     with runner.open(), tracking("" if args.dry_run else args.track, say) as tracked:
+        from refinery.loader.storage.open_store import open_store
+        from refinery.pipelines.published.damaged_files import damage_lines, damaged_files
         from refinery.pipelines.published.packed_counts import packed_line
         from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.run.api import runner_flags
@@ -96,6 +98,8 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     tokens = f", {many(totals['tokens'], 'token')}" if manifest.has_tokens else ""
     result(f"{many(totals['documents'], 'document')}{tokens} in {args.output}")
     if line := packed_line(manifest):
+        result(line)
+    for line in damage_lines(damaged_files(open_store(args.output), manifest)):
         result(line)
     own = f" --recipe {args.recipe}" if ":" in recipe.lane and not manifest.has_tokens else ""
     result(f"check it:   refinery verify {args.output}{own}")

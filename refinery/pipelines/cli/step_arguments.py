@@ -71,6 +71,8 @@ def run_step(args: Namespace, flags: Sequence[str], make: "Callable[[], Step]") 
     scratch = scratch_of(args.scratch, args.work or f"{place}/work")
     runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say, scratch=scratch)
     with runner.open():
+        from refinery.loader.storage.open_store import open_store
+        from refinery.pipelines.published.damaged_files import damage_lines, damaged_files
         from refinery.pipelines.run.api import runner_flags
         from refinery.pipelines.run.steps.run_step import StepRun
         from refinery.pipelines.run.steps.step import inputs_of
@@ -81,7 +83,11 @@ def run_step(args: Namespace, flags: Sequence[str], make: "Callable[[], Step]") 
         inputs = inputs_of(step, args.inputs, given, *where)
         run = StepRun(step, inputs, args.output, tuple(args.set), shlex.join(["refinery", *sys.argv[1:]]))
         runner.flags = runner_flags(run.recipe(), args.runner, flags, run.accounts, args.work)
-        closing = run.closing(run.run(runner, args.work, args.discard_work))
+        manifest = run.run(runner, args.work, args.discard_work)
+        closing = run.closing(manifest)
+        damaged = list(damage_lines(damaged_files(open_store(run.accounts), manifest)))
     result(closing)
+    for line in damaged:
+        result(line)
     result(f"what went and why: {run.accounts}/report.html   check it: refinery verify {run.accounts}")
     return ExitCode.DONE

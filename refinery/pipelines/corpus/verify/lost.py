@@ -6,17 +6,14 @@ text (docs/beam-data-loss.md).
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow.compute as pc
-
 from refinery.loader.format.manifest import RUN, Manifest, unseal
-from refinery.loader.format.parquet.batches import stored_batches
 from refinery.loader.format.removals import FOLDER
 from refinery.loader.storage.store import Store
+from refinery.pipelines.published.damaged_files import READ, DamagedFile
 from refinery.pipelines.run.inputs_read.published import INPUTS, parse_inputs
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.registry import format_of, readers
 
-DEAD_LETTERS, READ = "dead_letters/", "read"
 SHOWN = 3  # files that are named
 
 
@@ -48,12 +45,12 @@ def _out(row: Mapping[str, Any]) -> int:
     return sum(int(count["documents"]) for count in counts)
 
 
-def unread_inputs(store: Store, manifest: Manifest) -> list[str]:
+def unread_inputs(store: Store, manifest: Manifest, damaged: Sequence[DamagedFile]) -> list[str]:
     """What is to be said of input files that the run may not have read, a line each; nothing where it read all.
 
     A file of a format that is read from end to end has a checksum in inputs.json, unless a reader gave up at damage,
-    which is a dead letter, or jumped over what lies between two frames of Zstandard or LZ4. Cost: where there is a file
-    without, one read of the origins of all dead letters.
+    which is a dead letter, or jumped over what lies between two frames of Zstandard or LZ4. damaged: files with dead
+    letters.
     """
     recorded = unseal(store.read(RUN), RUN).get("inputs") or []
     if not recorded or all(row["stage"] != READ for row in manifest.funnel):
@@ -70,8 +67,8 @@ def unread_inputs(store: Store, manifest: Manifest) -> list[str]:
         if not entry["crc32c"] and _is_read_whole(entry["path"], formats.get(entry["source"], {}))
     ]
     if unread:
-        damaged = _files_with_dead_letters(store, manifest)
-        unread = [path for path in unread if printable(path) not in damaged]
+        known = {file.path for file in damaged}
+        unread = [path for path in unread if printable(path) not in known]
     if not unread:
         return []
     named = ", ".join(f"{path!r:.200}" for path in unread[:SHOWN]) + (", …" if len(unread) > SHOWN else "")
@@ -91,13 +88,3 @@ def _is_read_whole(path: str, source: dict[str, Any]) -> bool:
             return False
     # A reader of the user's own is not imported because a corpus names it: whether it reads all of a file is not known.
     return form in readers() and not readers()[form].in_pieces and source.get("cap") is None
-
-
-def _files_with_dead_letters(store: Store, manifest: Manifest) -> set[str]:
-    found: set[str] = set()
-    for entry in manifest.files:
-        if entry.path.startswith(DEAD_LETTERS):
-            for batch in stored_batches(store, entry.path, ["stage", "origin"]):
-                origins: Sequence[str] = batch.filter(pc.equal(batch["stage"], READ))["origin"].to_pylist()
-                found.update(origin.rpartition("@")[0] for origin in origins)
-    return found

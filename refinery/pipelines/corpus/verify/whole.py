@@ -39,6 +39,7 @@ from refinery.pipelines.corpus.verify.pieces import (
 from refinery.pipelines.corpus.verify.removals import check_chains, check_rows, names_fault
 from refinery.pipelines.corpus.verify.takedown_rows import listings, place_name
 from refinery.pipelines.progress.words import human_bytes
+from refinery.pipelines.published.damaged_files import damage_lines, damaged_files
 from refinery.pipelines.published.deduplicated import KEY as DEDUPLICATED
 from refinery.pipelines.published.deduplicated import check_deduplicated
 from refinery.pipelines.published.packed_counts import packed_line
@@ -61,6 +62,7 @@ class Report(Verdict):
     removals: int = 0
     dropped_later: int = 0
     takedowns: list[str] = field(default_factory=list)  # what was taken out, a line each
+    damaged: list[str] = field(default_factory=list)  # input files that could not be read in whole
     doubts: list[str] = field(default_factory=list)  # what cannot be told from the corpus alone, a line each
 
     def read_lines(self) -> list[str]:
@@ -76,7 +78,7 @@ class Report(Verdict):
         if self.removals:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
             lines.append(f"{self.removals:,} removed by deduplication{lost if self.dropped_later else ''}")
-        return [*lines, *self.takedowns, *self.doubts]
+        return [*lines, *self.takedowns, *self.damaged, *self.doubts]
 
 
 @dataclass
@@ -175,7 +177,9 @@ class Whole:
             yield f"addresses: {same} documents have the address of another, {URL_DUPLICATES.key} keeps one; {both}"
 
     def _doubts(self, report: Report) -> Iterator[str]:
-        report.doubts = unread_inputs(self.store, self.manifest)
+        damaged = damaged_files(self.store, self.manifest)
+        report.damaged = list(damage_lines(damaged))
+        report.doubts = unread_inputs(self.store, self.manifest, damaged)
         yield from ()
 
     def _lookup(self) -> Iterator[str]:

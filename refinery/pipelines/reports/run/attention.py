@@ -136,6 +136,16 @@ def dead_letters(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def damaged_inputs(facts: Facts) -> Iterator[Finding]:
+    """Each input file that could not be read in whole."""
+    for file in facts.damaged:
+        yield Finding(
+            f"An input file could not be read in whole: {file.line}.",
+            "dead",
+            "fetch it again; what stands behind the place where a file is cut is in no count",
+        )
+
+
 def unlike_shards(facts: Facts) -> Iterator[Finding]:
     """Shards that hold the values of a category in different shares."""
     shards = facts.statistics.shards if facts.statistics else None
@@ -372,6 +382,17 @@ def compared_by(facts: Facts, scope: str) -> StageCounts | None:
 
 Rule = Callable[[Facts], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
-    *(dead_letters, poor_sources, large_reasons, long_losses, unlike_shards, hosts, artefacts, poorly_encoded, chains),
+    *(
+        dead_letters,
+        damaged_inputs,
+        poor_sources,
+        large_reasons,
+        long_losses,
+        unlike_shards,
+        hosts,
+        artefacts,
+        poorly_encoded,
+        chains,
+    ),
     *(contamination, classes, lengths, long_documents, gone_hosts, dear_stages, never_used),
 )

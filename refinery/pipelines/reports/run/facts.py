@@ -7,6 +7,7 @@ from typing import Any
 
 from refinery.loader.format.manifest import RUN, Manifest
 from refinery.loader.storage.store import Store
+from refinery.pipelines.published.damaged_files import DamagedFile, damaged_files
 from refinery.pipelines.published.dropped import DroppedFile, read_dropped
 from refinery.pipelines.published.published import PublishedCorpus
 from refinery.pipelines.published.statistics.published import Statistics
@@ -52,6 +53,7 @@ class Facts:
     price: dollars for a core hour. declared: name of a stage -> its declaration, where that is known. missing: what
     could not be collected, and why, a sentence each. dropped: of dropped.json. times: when the run started and ended,
     seconds since 1970. quotes: whether dropped texts were read again for this page.
+    damaged: input files that could not be read in whole.
     """
 
     where: str
@@ -69,6 +71,7 @@ class Facts:
     dropped: DroppedFile | None = None
     times: tuple[float, float] | None = None
     quotes: bool = False
+    damaged: Sequence[DamagedFile] = ()
 
     @property
     def of_texts(self) -> Sequence[StageCounts]:
@@ -140,6 +143,7 @@ def read_facts(
         kept=attempt("Samples of kept documents", lambda: kept_texts(corpus), ()),
         missing=tuple(missing),
         times=times,
+        damaged=attempt("Damaged inputs", lambda: damaged_files(store, manifest), ()),
     )
 
 
