@@ -6,15 +6,17 @@ nothing, more text than code can need, and code that was switched off.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
 import tree_sitter
 
 from refinery.transforms.code.languages import LANGUAGES, SourceLanguage, load_grammar
+from refinery.transforms.code.parse import Parsed
 
 DEPTH = 200  # of the tree, below which comments are not looked for: at each node the query looks at all above it
+WIDE = 2_000  # children of one ERROR node, from which on no query is used: at each it looks at those behind it
 SPACE = b" \t\n\r\x0b\x0c"
 EXPLAINED = 10  # bytes of comments that a byte of code can need: zlib.h has 7, RocksDB's options.h 5
 HEAD = 3_000  # bytes at the beginning of a file, in which generators say that they made it
@@ -47,21 +49,41 @@ def _query(language: str) -> tree_sitter.Query:
     return tree_sitter.Query(load_grammar(language), f"[{types}] @comment")
 
 
-def comment_places(tree: tree_sitter.Tree, language: SourceLanguage) -> list[tuple[int, int]]:
+def comment_places(parsed: Parsed, language: SourceLanguage) -> list[tuple[int, int]]:
     """(begin, end) of the comments, in order, without those inside another one. Linear."""
-    cursor = tree_sitter.QueryCursor(_query(language.name))
-    cursor.set_max_start_depth(DEPTH)
-    found = cursor.captures(tree.root_node).get("comment", [])
+    found = _walked if parsed.widest >= WIDE else _queried
     places: list[tuple[int, int]] = []
-    for place in sorted((node.start_byte, node.end_byte) for node in found):
+    for place in sorted((node.start_byte, node.end_byte) for node in found(parsed.tree, language)):
         if not places or place[0] >= places[-1][1]:
             places.append(place)
     return places
 
 
-def look_at_comments(data: bytes, tree: tree_sitter.Tree, language: SourceLanguage) -> Comments:
+def _queried(tree: tree_sitter.Tree, language: SourceLanguage) -> Iterable[tree_sitter.Node]:
+    cursor = tree_sitter.QueryCursor(_query(language.name))
+    cursor.set_max_start_depth(DEPTH)
+    return cursor.captures(tree.root_node).get("comment", [])
+
+
+def _walked(tree: tree_sitter.Tree, language: SourceLanguage) -> Iterator[tree_sitter.Node]:
+    """The same nodes; some times slower for most trees."""
+    cursor, depth = tree.walk(), 0
+    while True:
+        node = cursor.node
+        if node is not None and node.type in language.comments:
+            yield node
+        if depth < DEPTH and cursor.goto_first_child():
+            depth += 1
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+            depth -= 1
+
+
+def look_at_comments(data: bytes, parsed: Parsed, language: SourceLanguage) -> Comments:
     """What a file's comments are. Linear."""
-    places = comment_places(tree, language)
+    places = comment_places(parsed, language)
     size = code = len(data.translate(None, SPACE))
     loose = explaining = 0
     for run in _runs(data, places):

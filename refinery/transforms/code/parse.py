@@ -37,10 +37,12 @@ FREE_MEMORY = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A syntax tree. error_share: share of the bytes that the grammar could not place."""
+    """A syntax tree. error_share: share of the bytes that the grammar could not place. widest: the most children of an
+    ERROR node, the one kind that has all of them side by side: looking at the siblings of each is quadratic there."""
 
     tree: tree_sitter.Tree
     error_share: float
+    widest: int
 
 
 def parse(data: bytes, language: SourceLanguage) -> Parsed | None:
@@ -56,7 +58,8 @@ def parse(data: bytes, language: SourceLanguage) -> Parsed | None:
         raise
     if meter.end() or tree is None:
         return None
-    return Parsed(tree, _error_bytes(tree.root_node) / max(1, len(data)))
+    error_bytes, widest = _errors(tree.root_node)
+    return Parsed(tree, error_bytes / max(1, len(data)), widest)
 
 
 def _meter(data: bytes) -> Meter:
@@ -71,14 +74,15 @@ def _meter(data: bytes) -> Meter:
     )
 
 
-def _error_bytes(root: tree_sitter.Node) -> int:
-    """Bytes of the tokens that stand directly in ERROR nodes.
+def _errors(root: tree_sitter.Node) -> tuple[int, int]:
+    """Bytes of the tokens that stand directly in ERROR nodes, and the most children that one of these has.
 
     Not the size of those nodes: a macro that opens a namespace makes one of the whole file, whose functions are parsed.
     """
     if not root.has_error or root.child_count == 0:
-        return len(root.text or b"") if root.has_error else 0
+        return len(root.text or b"") if root.has_error else 0, 0
     total, in_error = 0, [root.is_error]
+    widest = root.child_count if root.is_error else 0
     cursor = root.walk()
     cursor.goto_first_child()
     while True:
@@ -87,10 +91,12 @@ def _error_bytes(root: tree_sitter.Node) -> int:
             total += (node.end_byte - node.start_byte) if in_error[-1] else 0
         elif node.has_error:
             in_error.append(node.is_error)
+            if node.is_error:
+                widest = max(widest, node.child_count)
             cursor.goto_first_child()
             continue
         while not cursor.goto_next_sibling():
             cursor.goto_parent()
             in_error.pop()
             if not in_error:
-                return total
+                return total, widest

@@ -50,7 +50,7 @@ def answer_comments(data: bytes, language: SourceLanguage, numbers: "array[int]"
     parsed = parse(data, language)
     if parsed is None:
         return None
-    found = look_at_comments(data, parsed.tree, language)
+    found = look_at_comments(data, parsed, language)
     return [found.loose, found.size, *(offset for place in found.first for offset in place)]
 
 

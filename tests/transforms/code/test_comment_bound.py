@@ -1,5 +1,7 @@
 """The bound of comments is never below what the syntax tree says, so nothing is kept for not being parsed."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from refinery.transforms.code import code_heuristics
 from refinery.transforms.code.code_heuristics import comment_share, judge_code, look_at
 from refinery.transforms.code.code_rules import CodeHeuristicsParams
 from refinery.transforms.code.comment_bound import comment_bound
-from refinery.transforms.code.comments import SPACE, comment_places
+from refinery.transforms.code.comments import SPACE, WIDE, comment_places
 from refinery.transforms.code.languages import LANGUAGES
 from refinery.transforms.code.parse import parse
 from tests.beam import make_document
@@ -28,10 +30,30 @@ def test_no_text_has_more_comments_than_the_bound(language: str, text: str) -> N
     if parsed is None:
         return
     inside = sum(
-        len(data[begin:end].translate(None, SPACE)) for begin, end in comment_places(parsed.tree, LANGUAGES[language])
+        len(data[begin:end].translate(None, SPACE)) for begin, end in comment_places(parsed, LANGUAGES[language])
     )
     assert inside / max(1, len(data.translate(None, SPACE))) <= comment_bound(data, language)
     assert comment_share(look_at(text, language)) <= comment_bound(data, language)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@settings(max_examples=examples(300), deadline=None)
+@given(text=st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_trees_with_wide_errors_have_the_same_comments(language: str, text: str) -> None:
+    """A query is quadratic there, so they are walked."""
+    parsed = parse(text.encode(), LANGUAGES[language])
+    if parsed is not None:
+        wide = replace(parsed, widest=WIDE)
+        assert comment_places(wide, LANGUAGES[language]) == comment_places(
+            replace(parsed, widest=0), LANGUAGES[language]
+        )
+
+
+def test_the_widest_error_is_counted() -> None:
+    parsed = [
+        parse(text, LANGUAGES["cpp"]) for text in (b"&" * 5000, b"int a;\n" * 5000, b"int f() {" + b"&" * 9000 + b"}")
+    ]
+    assert [each is not None and each.widest >= WIDE for each in parsed] == [True, False, True]
 
 
 def test_measures() -> None:
