@@ -18,13 +18,13 @@ from refinery.transforms.read.archives.warc_records import PartsDoNotMeet
 from refinery.transforms.read.byte_source import ByteSource, MemberStream, open_source
 from refinery.transforms.read.plan import SourceParams, plan_sources
 from refinery.transforms.read.sources import LimitParams, ReadTask, read_file, read_task
-from tests.sampling import scaled, seed
+from tests.sampling import sampled, scaled, seed
 from tests.transforms.read_fixtures import COMPRESSORS, Outcome, arc_record, http, offset_of, task_for, warc_record
 
 LIMITS = LimitParams(max_record_bytes=60_000, max_decompressed_bytes=90_000)
 LARGE = LimitParams()
 NOTES = warc_record(b"software: x", "warcinfo")
-ROUNDS = scaled(2_000, 12)
+ROUNDS = scaled(200, 12)
 
 
 def member(data: bytes, level: int = 6) -> bytes:
@@ -78,9 +78,10 @@ def check_parts(task: ReadTask, parts: int, limits: LimitParams = LIMITS) -> int
     return sum(bool(records(part)) for part in found)
 
 
-def test_parts_give_what_one_reader_gives(tmp_path: Path) -> None:
+@pytest.mark.parametrize("archives", sampled("archives that are read in parts", range(10), 1))
+def test_parts_give_what_one_reader_gives(archives: int, tmp_path: Path) -> None:
     """Sound and damaged archives, with garbage behind them, joined from several, with archives in them."""
-    rng, path = random.Random(f"{seed()} parts"), tmp_path / "crawl.warc.gz"
+    rng, path = random.Random(f"{seed()} parts {archives}"), tmp_path / "crawl.warc.gz"
     used = cut = 0
     for _ in range(ROUNDS):
         inner = rng.choice([0.0, 0.05, 0.3])
