@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     from refinery.loader.storage.fetch import FetchError as FetchError
     from refinery.loader.storage.fetch import FetchParams as FetchParams
     from refinery.loader.storage.store import StorageError as StorageError
+    from refinery.loader.stream.batches import TokenBatch as TokenBatch
     from refinery.loader.stream.fill_in_middle import CodecError as CodecError
     from refinery.loader.stream.fill_in_middle import FillInMiddleParams as FillInMiddleParams
     from refinery.loader.stream.masks import TooManyRuns as TooManyRuns
     from refinery.loader.stream.node import NodeStream as NodeStream
+    from refinery.loader.stream.options import BatchOptions as BatchOptions
+    from refinery.loader.stream.options import ReadOptions as ReadOptions
+    from refinery.loader.stream.options import RowOptions as RowOptions
     from refinery.loader.stream.packed.decoded_cache import DecodedParams as DecodedParams
     from refinery.loader.stream.packed.packed_stream import PackedStream as PackedStream
     from refinery.loader.stream.state import StateError as StateError

@@ -7,19 +7,19 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from refinery.loader.errors import InternalError
-from refinery.loader.order.arrays import Batch
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.stream.assemble import PreparedBatch
+from refinery.loader.stream.batches import TokenBatch
 from refinery.loader.stream.left_out import LeftOuts
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.schedule import Schedule, StepPlan
 from refinery.loader.stream.telemetry import Telemetry
 from refinery.loader.stream.usage import Usage
 
-_Made = tuple[Batch, StepPlan, int, int, tuple[StepPlan, ...]]  # batch, plan, position after it, skip, plans passed
+_Made = tuple[Any, StepPlan, int, int, tuple[StepPlan, ...]]  # batch, plan, position after it, skip, plans passed
 
 
 class BatchIterator(ABC):
@@ -75,14 +75,15 @@ class BatchIterator(ABC):
         """In a forked child: replace what else belongs to the parent."""
         return
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[TokenBatch]:
         """Returns itself: a second loop continues after the last batch delivered."""
         return self
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> TokenBatch:
         if self._process != os.getpid():
             self._after_fork()
-        found = None
+        found: _Made | None = None
+        batch: TokenBatch
         while found is None:
             with self._lock:
                 if self._made is None:

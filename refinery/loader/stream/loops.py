@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refinery.loader.arguments import whole
-from refinery.loader.order.arrays import Batch
 from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import OrderParams
 from refinery.loader.read.samples import Domain
 from refinery.loader.stream.batch_iterator import BatchIterator
+from refinery.loader.stream.batches import TokenBatch
+from refinery.loader.stream.keywords import no_attribute
 from refinery.loader.stream.origins import RowIds
 from refinery.loader.stream.schedule import MAX_ROWS, Schedule
 from refinery.loader.stream.usage import Usage
@@ -152,11 +153,11 @@ class LoopedBatches(BatchIterator):
         self._loop, self._workers = loop, workers
         self._placed = True  # the next loop begins at the position, also with "restart"
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[TokenBatch]:
         """A loop goes on after the last batch delivered; with loop="restart" it begins anew, except right after
-        `load_state_dict` or `skip`."""
+        `load_state_dict` or `skip` to a place inside of it."""
         if self._loop.how == "restart":
-            if not self._placed:
+            if not self._placed or (self.steps_left == 0 and not self._closed):  # an end is a beginning, loaded too
                 self.restart()
             self._placed = False
             return iter(self.__next__, None)  # so that iter() of the iterator does not begin anew
@@ -169,6 +170,11 @@ class LoopedBatches(BatchIterator):
                 self._halt()
                 self._skip, self._over = self._worker, self.steps_left == 0
         return self
+
+    if not TYPE_CHECKING:  # a checker would take every name for one that there is
+
+        def __getattr__(self, name):
+            raise no_attribute(self, name)
 
     @property
     def loop(self) -> str:

@@ -18,12 +18,11 @@ from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.stream.assignment import SHARDS, PlateauParams, RotateOnPlateau, walk
+from refinery.loader.stream.batches import TokenBatch
 from refinery.loader.stream.state import StateError, check_identity
 from refinery.loader.stream.stream import TokenStream
 
 PLATEAU = PlateauParams(window=20, max_improvement=0.05, max_variance=0.02)
-
-Batch = Mapping[str, Any]
 
 
 def node_shards(names: Iterable[str], node: str, count: int = SHARDS) -> list[str]:
@@ -101,7 +100,7 @@ class NodeStream:
     def __iter__(self) -> "NodeStream":
         return self
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> TokenBatch:
         while not self._is_over():
             try:
                 return next(self._current() or self._enter())

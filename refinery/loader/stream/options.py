@@ -1,0 +1,186 @@
+"""The keywords of TokenStream in three groups: what a batch has, which rows there are in which order, how to read them.
+
+Each keyword is declared once, in its group. `FlatOptions`, which type checkers read where keywords are handed on,
+repeats names and types, since no type can be derived from a dataclass; a test compares both.
+
+    TokenStream(prefix, 4096, batch=BatchOptions(position_ids=True), rows=RowOptions(packing="best_fit"))
+    TokenStream(prefix, 4096, position_ids=True, packing="best_fit")      # the same
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, fields
+from typing import Any, TypedDict, TypeVar
+
+from refinery.loader.arguments import MOST, flag, of_kind, whole
+from refinery.loader.order.context_parallel import ContextSlice
+from refinery.loader.order.length_stages import LengthStage
+from refinery.loader.order.mix_params import MixParams, MixStage
+from refinery.loader.order.order import OrderParams
+from refinery.loader.order.subset import check_subset
+from refinery.loader.packing.packing import BestFitParams, packing_params
+from refinery.loader.read.damage import ON_DAMAGE
+from refinery.loader.read.remote.blocks import RemoteParams
+from refinery.loader.stream.assemble import Codec
+from refinery.loader.stream.fill_in_middle import FillInMiddleParams
+from refinery.loader.stream.masks import MaskParams
+
+Init = TypeVar("Init", bound=Callable[..., None])
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """What a batch has: arrays, labels, and the part of every row (docs/loader/batches.md)."""
+
+    labels: str = "shifted"
+    loss_mask: bool = False
+    position_ids: bool = False
+    doc_ids: bool = False
+    cu_seqlens: bool = False
+    cu_seqlens_size: int | None = None
+    ignore_cross_document: bool = False
+    ignore_eos: bool = False
+    domain_ids: bool = False
+    sample_ids: bool = False
+    fill_in_middle: FillInMiddleParams | None = None
+    codec: Codec | None = None
+    cp_rank: int = 0
+    cp_size: int = 1
+    cp_layout: str = "zigzag"
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if isinstance(each.default, bool):
+                object.__setattr__(self, each.name, flag(each.name, getattr(self, each.name)))
+        of_kind("fill_in_middle", self.fill_in_middle, FillInMiddleParams)
+        codec = self.codec
+        if codec is not None and not (isinstance(codec, Sequence) and len(codec) == 2 and all(map(callable, codec))):
+            raise ValueError(f"codec: {codec!r:.80} given, (encode, decode) or None is allowed")
+        _ = self.context
+
+    @property
+    def context(self) -> ContextSlice:
+        """The part of every row."""
+        return ContextSlice(self.cp_rank, self.cp_size, self.cp_layout)
+
+    @property
+    def ids(self) -> dict[str, bool]:
+        """Which arrays say where rows are from."""
+        return {"domain_ids": self.domain_ids, "sample_ids": self.sample_ids}
+
+    def masks(self, eos_id: int | None, whole_documents: bool) -> MaskParams:
+        """What depends on the borders of documents. whole_documents: no label crosses one."""
+        cross = self.ignore_cross_document or whole_documents
+        return MaskParams(
+            loss_mask=self.loss_mask,
+            position_ids=self.position_ids,
+            doc_ids=self.doc_ids,
+            cu_seqlens=self.cu_seqlens,
+            ignore_labels=cross or self.ignore_eos,
+            ignore_cross_document=cross,
+            ignore_eos=self.ignore_eos,
+            eos_id=eos_id,
+            cu_seqlens_size=self.cu_seqlens_size,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions:
+    """Which rows there are, and in which order they come (docs/loader/order.md)."""
+
+    loop: str = "continue"
+    order: OrderParams | None = None
+    packing: str | BestFitParams | None = None
+    shards: Sequence[str] | None = None
+    subset: int | float | None = None
+
+    def __post_init__(self) -> None:
+        of_kind("order", self.order, OrderParams)
+        packing_params(self.packing)
+        check_subset(self.subset)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How the corpus is read (docs/loader/remote.md, docs/loader/damage.md)."""
+
+    prefetch: int = 1
+    remote: RemoteParams | None = None
+    on_damage: str = "error"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prefetch", whole("prefetch", self.prefetch, 0, MOST))
+        of_kind("remote", self.remote, RemoteParams)
+        if self.on_damage not in ON_DAMAGE:
+            allowed = " or ".join(map(repr, ON_DAMAGE))
+            raise ValueError(f"on_damage: {self.on_damage!r:.80} given, {allowed} is allowed")
+
+
+GROUPS: Mapping[str, type[Any]] = {"batch": BatchOptions, "rows": RowOptions, "reading": ReadOptions}
+FLAT: Mapping[str, Field[Any]] = {each.name: each for kind in GROUPS.values() for each in fields(kind)}
+
+
+class FlatOptions(TypedDict, total=False):
+    """The fields of all groups as keywords."""
+
+    labels: str
+    loss_mask: bool
+    position_ids: bool
+    doc_ids: bool
+    cu_seqlens: bool
+    cu_seqlens_size: int | None
+    ignore_cross_document: bool
+    ignore_eos: bool
+    domain_ids: bool
+    sample_ids: bool
+    fill_in_middle: FillInMiddleParams | None
+    codec: Codec | None
+    cp_rank: int
+    cp_size: int
+    cp_layout: str
+    loop: str
+    order: OrderParams | None
+    packing: str | BestFitParams | None
+    shards: Sequence[str] | None
+    subset: int | float | None
+    prefetch: int
+    remote: RemoteParams | None
+    on_damage: str
+
+
+class StreamOptions(FlatOptions, total=False):
+    """All keywords of TokenStream but the corpus and what adapters decide: rank, world_size, worker, workers."""
+
+    sequence_length: int | Sequence[LengthStage]
+    batch_size: int
+    seed: int
+    epochs: int | None
+    split: str
+    weights: Mapping[str, float] | Sequence[MixStage] | MixParams | None
+    batch: BatchOptions | None
+    rows: RowOptions | None
+    reading: ReadOptions | None
+
+
+def grouped(given: Mapping[str, Any]) -> tuple[BatchOptions, RowOptions, ReadOptions]:
+    """The groups among a stream's keywords, from a group itself or from its fields. Raises ValueError for both."""
+    found = []
+    for name, kind in GROUPS.items():
+        group = of_kind(name, given.get(name), kind)
+        own = {each.name: given[each.name] for each in fields(kind) if each.name in given}
+        if group is not None and own:
+            raise ValueError(
+                f"{next(iter(own))}: given beside {name}={kind.__name__}(...), which has it; one of them is allowed"
+            )
+        found.append(kind(**own) if group is None else group)
+    return found[0], found[1], found[2]
+
+
+def shows_options(init: Init) -> Init:
+    """For a method that takes **options: help() and inspect.signature name each of them, with its default."""
+    shown = inspect.signature(init)
+    own = [each for each in shown.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    flat = [inspect.Parameter(name, kind, default=each.default, annotation=each.type) for name, each in FLAT.items()]
+    vars(init)["__signature__"] = shown.replace(parameters=[*own, *flat])
+    return init
