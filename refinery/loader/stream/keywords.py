@@ -47,7 +47,6 @@ ELSEWHERE: Mapping[str, str] = {
     "seq_len": _LENGTH,
     "seq_length": _LENGTH,
     "set_epoch": _EPOCHS,
-    "shuffle": "rows are always shuffled, by seed; order=OrderParams(...) says how",
     "shuffle_buffer_size": "OrderParams(window=...)",
     "shuffle_seed": "seed",
 }

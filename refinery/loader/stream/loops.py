@@ -121,6 +121,7 @@ class Arranger:
     subset: int | float | None = None
     pack: Callable[..., list[Domain]] | None = None
     carry: Callable[..., list[Domain]] | None = None
+    shuffle: bool = True
 
     def __call__(
         self, shards: Sequence[Any], filled: Callable[[Sequence[Domain]], list[int]]
@@ -139,7 +140,8 @@ class Arranger:
             first = [domain.first for domain in domains]
             mixture = Mixture(names, sizes, self.length, self.seed, params, filled(domains), first)
         names_of_ranks = dict(zip(("rank", "world_size", "batch_size"), self.ranks, strict=True))
-        schedule = Schedule(domains, mixture, order=self.order, seed=self.seed, **names_of_ranks)
+        shape = {"order": self.order, "seed": self.seed, "shuffle": self.shuffle}
+        schedule = Schedule(domains, mixture, **shape, **names_of_ranks)  # type: ignore[arg-type] # by name
         first_length = None if mixture is not None or domains[0].first == domains[0].samples else domains[0].first
         looped = Loop(self.loop, self.epochs, schedule.length, schedule.step, mixture is not None, first_length)
         return schedule, looped, RowIds(domains, self.opened.names(shards), **self.ids)

@@ -89,13 +89,17 @@ class RowOptions:
     """Which rows there are, and in which order they come (docs/loader/order.md)."""
 
     loop: str = "continue"
+    shuffle: bool = True
     order: OrderParams | None = None
     packing: str | BestFitParams | None = None
     shards: Sequence[str] | None = None
     subset: int | float | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "shuffle", flag("shuffle", self.shuffle))
         of_kind("order", self.order, OrderParams)
+        if self.order is not None and not self.shuffle:
+            raise ValueError("order: given with shuffle=False, None is allowed: it is the shape of the shuffle")
         packing_params(self.packing)
         check_subset(self.subset)
 
@@ -139,6 +143,7 @@ class FlatOptions(TypedDict, total=False):
     cp_size: int
     cp_layout: str
     loop: str
+    shuffle: bool
     order: OrderParams | None
     packing: str | BestFitParams | None
     shards: Sequence[str] | None

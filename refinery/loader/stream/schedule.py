@@ -86,15 +86,17 @@ class Schedule:
         rank: int,
         world_size: int,
         batch_size: int,
+        shuffle: bool = True,
     ) -> None:
         if not sum(domain.samples for domain in domains):
             raise ValueError("split: one without tokens given, one with tokens is allowed")
         self.domains, self.mixture = list(domains), mixture
-        self.params, self.seed = order, seed
+        self.params, self.seed, self.shuffle = order, seed, shuffle
         self.rank, self.batch_size, self.step = rank, batch_size, world_size * batch_size
         self.length = domains[0].samples if mixture is None else mixture.end  # positions of a whole epoch
         self._rows = rows_of_rank(rank, world_size, batch_size, order.lanes)
-        self._warn_of_poor_windows()
+        if shuffle:
+            self._warn_of_poor_windows()
         self.order = lru_cache(maxsize=4 * len(self.domains))(self._order)
 
     def _warn_of_poor_windows(self) -> None:
@@ -110,16 +112,7 @@ class Schedule:
                     )  # fmt: skip
 
     def _order(self, domain: int, epoch: int) -> Order:
-        which = self.domains[domain]
-        return Order(
-            which.samples_in(epoch),
-            seed=self.seed,
-            epoch=epoch,
-            domain=which.name,
-            block=self.params.block or which.block,
-            lanes=self.params.lanes,
-            window=self.params.window,
-        )
+        return self.domains[domain].order_of(epoch, self.seed, self.params, self.shuffle)
 
     def length_of(self, epoch: int) -> int | None:
         """Positions of this epoch: of the first one maybe another number."""

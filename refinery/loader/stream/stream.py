@@ -96,11 +96,14 @@ class TokenStream(ResumedBatches):
     on_damage: "error", or "skip": where a shard's bytes are not those of the manifest, a row has a filler and no label,
     and `not_delivered`, states and telemetry say what is missing (refinery.loader.read.damage).
 
-    order: shape of the shuffle. fill_in_middle: reorder documents, cut between characters if `codec`, the tokenizer's
-    (encode, decode), is given. prefetch: finished batches that a thread keeps ahead; 0 for no thread. A caller that
-    calls back to back makes its batches itself in any case. remote: how to read remote corpora. shards: .bin paths;
-    stream only these (refinery.loader.stream.assignment), as if there were no others. subset: only so many rows of the
-    split, or, below 1.0, this share of each domain's (refinery.loader.order.subset).
+    order: shape of the shuffle. shuffle=False: the order of the corpus instead, shard by shard, the same in each epoch;
+    with `weights` that of each domain. fill_in_middle: reorder documents, cut between characters if `codec`, the
+    tokenizer's (encode, decode), is given. prefetch: finished batches that a thread keeps ahead; 0 for no thread. A
+    caller that calls back to back makes its batches itself in any case. remote: how to read remote corpora. shards:
+    .bin paths; stream only these (refinery.loader.stream.assignment), as if there were no others. subset: only so many
+    rows of the split, or, below 1.0, this share of each domain's (refinery.loader.order.subset).
+
+    batch, rows, reading: the keyword-only options in groups (refinery.loader.stream.options), instead of one by one.
 
     `telemetry` has the times of each step; `tokens_per_shard`, `mix` and `receipt` describe what was delivered.
 
@@ -173,7 +176,7 @@ class TokenStream(ResumedBatches):
         self._remote = remote
         self._arrange = Arranger(
             self._opened, sequence_length, seed, self.order_params, (rank, world_size, batch_size), weights, epochs,
-            rows.loop, batch.ids, self.subset, self._packing and self._packing.of(split, remote),
+            rows.loop, batch.ids, self.subset, self._packing and self._packing.of(split, remote), shuffle=rows.shuffle,
         )  # fmt: skip
         schedule, looped, self._ids = self._arrange(self._shards, self._filled)
         super().__init__(schedule, worker, loop=looped, workers=workers)
@@ -276,6 +279,7 @@ class TokenStream(ResumedBatches):
         return state | {"check": checksum(state)}
 
     def _identity(self) -> dict[str, Any]:
+        order = asdict(self.order_params) | {"block": self.order_params.block or None}
         return {
             "version": STATE_VERSION,
             "corpus": self.corpus,
@@ -284,7 +288,7 @@ class TokenStream(ResumedBatches):
             "seed": self.seed,
             "shards": self._part,
             "subset": self.subset,
-            "order": {"version": ORDER_VERSION, **asdict(self.order_params), "block": self.order_params.block or None}
+            "order": {"version": ORDER_VERSION, **(order if self._arrange.shuffle else {"shuffle": False})}
             | (self._packing.identity if self._packing else {}),
         }
 
