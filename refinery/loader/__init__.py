@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from refinery.loader.errors import InternalError as InternalError
     from refinery.loader.errors import NoTexts as NoTexts
     from refinery.loader.errors import NoTokens as NoTokens
+    from refinery.loader.order.batch_stages import BatchStage as BatchStage
     from refinery.loader.order.length_stages import LengthStage as LengthStage
     from refinery.loader.order.mix_params import MixParams as MixParams
     from refinery.loader.order.mix_params import MixStage as MixStage

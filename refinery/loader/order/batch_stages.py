@@ -16,8 +16,8 @@ from refinery.loader.arguments import MOST, whole
 
 @dataclass(frozen=True)
 class BatchStage:
-    """`batch_size` rows of each rank for the next `tokens` input tokens of all ranks, or the next `steps` steps; neither
-    of both: for the rest."""
+    """`batch_size` rows of each rank for the next `tokens` input tokens of all ranks, or the next `steps` steps; with
+    neither for the rest."""
 
     batch_size: int
     tokens: int | None = None
@@ -69,16 +69,11 @@ class Steps:
         left, place = stage.steps or 0, begin
         while left:
             first, behind = self._epoch(place)
-            if behind is None:
+            here = left + 1 if behind is None else -(-(behind - place) // size)
+            if behind is None or left < here:
                 return place + left * size
-            here = -(-(behind - place) // size)
-            if left < here:
-                return place + left * size
-            left, place = left - here, behind
-            whole_epoch = -(-(behind - first) // size)
-            if place == 2 * behind - first and left > whole_epoch:  # never in the first epoch, which may be another
-                epochs = left // whole_epoch
-                left, place = left - epochs * whole_epoch, place + epochs * (behind - first)
+            epochs = left // here if place == first and place else 1  # from the second on all are alike
+            left, place = left - epochs * here, behind + (epochs - 1) * (behind - first)
         return place
 
     @property
@@ -105,7 +100,6 @@ class Steps:
         found = 0
         while place < stop:
             size, end = self.at(place)
-            steps = -(-(stop if end is None else min(end, stop)) + place) // -size if False else 0
             steps = -(-((stop if end is None else min(end, stop)) - place) // size)
             found, place = found + steps, place + steps * size
         return found

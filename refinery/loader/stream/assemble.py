@@ -1,6 +1,5 @@
 """Batches from plans: the part of a stream that runs ahead of its caller (refinery.loader.stream.prefetch)."""
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -105,8 +104,8 @@ class Assembler(ABC):
         self._schedule, self._params = schedule, params
         self._epochs, self._skip, self._workers = epochs, skip, workers
         self._lookahead, self._finish = lookahead, finish
-        self._shape = schedule.batch_size, schedule.domains[0].length + 1
-        self._empty = Buffers().empty if 8 * math.prod(self._shape) >= LEAST else np.empty
+        self._width = schedule.domains[0].length + 1
+        self._empty = Buffers().empty if 8 * schedule.batch_size * self._width >= LEAST else np.empty
 
     @abstractmethod
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
@@ -116,7 +115,7 @@ class Assembler(ABC):
         """All plans from a position on. Raises RepetitionLimit if the mixture's limit is to be an error."""
         rows, mixture = _FIRST_ROWS, self._schedule.mixture
         if self._lookahead is None:
-            rows = self._schedule.batch_size  # the first batch waits for them
+            rows = self._schedule.least  # the first batch waits for them
         while True:
             length = self._schedule.length_of(epoch)
             if length is not None and position >= length:
@@ -201,14 +200,17 @@ class TokenAssembler(Assembler):
     ) -> None:
         super().__init__(schedule, params, **how)
         self._source, self._documents = source, documents
-        self._full = np.full(*self._shape)
+        self._full = np.empty(0, np.int64)
         self._padded_masks = replace(params.masks, ignore_labels=True)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
         pieces, valid_rows = self._pieces_of(plan, steps)
-        rows = self._shape[0]
+        rows = plan.mine.shape[1]
+        shape = rows, self._width
+        if len(self._full) != rows:
+            self._full = np.full(*shape)
         ends: list[int] = np.searchsorted(pieces[:, 0], np.arange(len(plan.mine) + 1) * rows).tolist()
-        is_full: list[bool] = (valid_rows == self._shape[1]).all(axis=1).tolist()
+        is_full: list[bool] = (valid_rows == self._width).all(axis=1).tolist()
         documents: list[tuple[I64, I64]] = []
         between = self._workers - 1
         read = self._source.read_pieces
@@ -219,11 +221,11 @@ class TokenAssembler(Assembler):
         with_labels = None
         if empty is not np.empty and self._params.fill_in_middle is None:
             with_labels = getattr(self._source, "read_with_labels", None)
-        no_documents, length = (np.empty(0, np.int64), np.zeros(rows, np.int64)), self._shape[1] - 1
+        no_documents, length = (np.empty(0, np.int64), np.zeros(rows, np.int64)), self._width - 1
         for number, i in enumerate(steps):
             parts = self._parts(plan, i)
             started = time.perf_counter_ns()
-            tokens, labels, lost = empty(self._shape, np.int64), None, None
+            tokens, labels, lost = empty(shape, np.int64), None, None
             its = pieces[ends[i] : ends[i + 1]]
             if with_labels is not None and parts == 1 and (asked.ignore_labels or not is_full[i]):
                 labels = empty((rows, length), np.int64)
@@ -240,7 +242,7 @@ class TokenAssembler(Assembler):
             padding = 0 if is_full[i] else kernel.pad(tokens, valid, self._params.pad_id)
             if needs_documents and not documents:
                 several = steps[number : number + min(_MASK_STEPS, 1 + number)]
-                documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several)
+                documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several, rows)
             starts, counts = documents.pop() if needs_documents else no_documents
             batch = self._masked(tokens, labels, starts, counts, valid, plan, i, parts, lost or ())
             if lost:
@@ -280,9 +282,8 @@ class TokenAssembler(Assembler):
         pieces = np.concatenate(parts)
         return pieces[np.argsort(pieces[:, 0], kind="stable")], valid
 
-    def _document_starts(self, pieces: I64, steps: range) -> list[tuple[I64, I64]]:
+    def _document_starts(self, pieces: I64, steps: range, rows: int) -> list[tuple[I64, I64]]:
         """(starts, counts), as masks.fill takes them, for each of some steps, in reverse order of steps."""
-        rows = self._shape[0]
         starts, counts = self._documents.inside(pieces, steps[0] * rows, (steps[-1] + 1 - steps[0]) * rows)
         per_step = counts.reshape(-1, rows)[:: steps.step]  # those between are other workers', without pieces
         ends = np.cumsum(per_step.sum(axis=1)).tolist()

@@ -30,7 +30,6 @@ class BatchIterator(ABC):
 
     def __init__(self, schedule: Schedule, worker: int) -> None:
         self._schedule, self._worker = schedule, worker
-        self._tokens = schedule.batch_size * schedule.domains[0].length
         self._padding = 0  # places of padding delivered
         self._left_out = LeftOuts()
         self._counters = ReadCounters()
@@ -132,7 +131,8 @@ class BatchIterator(ABC):
         if left:
             self._left_out.add(left)
         self._note_delivery()
-        self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
+        places = plan.mine.shape[1] * self._schedule.domains[0].length
+        self._telemetry.record(places, read=read, assemble=assemble, wait=wait, lead=lead)
         position = min(plan.start + (step + 1) * plan.step, plan.stop)
         self._taking = False  # no call from here on, as in __next__
         return batch, plan, position, skip, passed

@@ -40,6 +40,7 @@ ELSEWHERE: Mapping[str, str] = {
     "num_replicas": _WORLD,
     "num_train_epochs": "epochs",
     "per_device_train_batch_size": "batch_size",
+    "rampup_batch_size": "batch_size=[BatchStage(...), ...]",
     "random_seed": "seed",
     "reset_attention_mask": "doc_ids or cu_seqlens says where documents begin",
     "reset_position_ids": "position_ids, which begin anew with every document",

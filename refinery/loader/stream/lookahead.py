@@ -72,7 +72,7 @@ class Lookahead:
     """
 
     def __init__(self, source: TokenSource, schedule: Schedule) -> None:
-        lanes, ranks = schedule.params.lanes, schedule.step // schedule.batch_size
+        lanes, ranks = schedule.params.lanes, schedule.ranks
         if schedule.shuffle and ranks % lanes and lanes % ranks:
             _log.warning(
                 "%d ranks on %d lanes: each rank reads from many lanes, so most blocks are fetched by many hosts; "

@@ -13,6 +13,7 @@ from dataclasses import Field, dataclass, fields
 from typing import Any, TypedDict, TypeVar
 
 from refinery.loader.arguments import MOST, flag, of_kind, whole
+from refinery.loader.order.batch_stages import BatchStage
 from refinery.loader.order.context_parallel import ContextSlice
 from refinery.loader.order.length_stages import LengthStage
 from refinery.loader.order.mix_params import MixParams, MixStage
@@ -157,7 +158,7 @@ class StreamOptions(FlatOptions, total=False):
     """All keywords of TokenStream but the corpus and what adapters decide: rank, world_size, worker, workers."""
 
     sequence_length: int | Sequence[LengthStage]
-    batch_size: int
+    batch_size: int | Sequence[BatchStage]
     seed: int
     epochs: int | None
     split: str

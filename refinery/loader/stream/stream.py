@@ -20,6 +20,7 @@ import numpy as np
 
 from refinery.loader.arguments import MOST, whole
 from refinery.loader.format.manifest import SPLITS
+from refinery.loader.order.batch_stages import BatchStage, batch_stages
 from refinery.loader.order.length_stages import LengthStage, length_stages
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
@@ -72,8 +73,10 @@ class TokenStream(ResumedBatches):
     sequence_length: with LengthStages rows are shorter at first: B x n rows of S / n tokens, S being the longest, and
     all that is counted in rows or steps is as with S (refinery.loader.order.length_stages).
 
+    batch_size: rows of one rank; with BatchStages it changes (refinery.loader.order.batch_stages).
+
     prefix: local folder, gs://bucket/prefix, s3://bucket/prefix or https:// URL, or a store, which stays open. epochs:
-    number of epochs, None for no end, with loop="restart" for one. batch_size: rows of one rank. split: train or
+    number of epochs, None for no end, with loop="restart" for one. split: train or
     validation.
 
     Without `weights` all domains are one sequence in manifest order, and an epoch is all of it. Its last step is filled
@@ -119,7 +122,7 @@ class TokenStream(ResumedBatches):
         self,
         prefix: str | Path | Store,
         sequence_length: int | Sequence[LengthStage] = 4096,
-        batch_size: int = 8,
+        batch_size: int | Sequence[BatchStage] = 8,
         seed: int = 1,
         epochs: int | None = None,
         rank: int = 0,
@@ -143,9 +146,10 @@ class TokenStream(ResumedBatches):
             for name, value in (("fill_in_middle", batch.fill_in_middle), ("packing", best_fit)):
                 if value is not None:
                     raise ValueError(f"{name}: given with lengths that change, None is allowed")
-        limits = {"sequence_length": 1, "batch_size": 1, "world_size": 1, "workers": 1}
-        given = (sequence_length, batch_size, world_size, workers)
-        sequence_length, batch_size, world_size, workers = (
+        self._stages = batch_stages(batch_size)
+        limits = {"sequence_length": 1, "world_size": 1, "workers": 1}
+        given = (sequence_length, world_size, workers)
+        sequence_length, world_size, workers = (
             whole(name, value, least, MOST) for (name, least), value in zip(limits.items(), given, strict=True)
         )
         rank, worker = whole("rank", rank, 0, world_size - 1), whole("worker", worker, 0, workers - 1)
@@ -161,7 +165,8 @@ class TokenStream(ResumedBatches):
         self._store = prefix if isinstance(prefix, Store) else open_with(prefix, remote.fetch if remote else None)
         self._opened = open_readable(self._store, remote)
         self.manifest, self.corpus = self._opened.manifest, self._opened.sha256
-        self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
+        self.sequence_length, self.seed, self.split = sequence_length, seed, split
+        self.batch_size = max(stage.batch_size for stage in self._stages)
         self.rank, self.world_size, self.labels = rank, world_size, batch.labels
         self.subset = check_subset(rows.subset)
         self._packing = None if best_fit is None else Packing(best_fit, self._opened, sequence_length, self.subset)
@@ -175,7 +180,7 @@ class TokenStream(ResumedBatches):
         self._published, self._carried = self.corpus, None
         self._remote = remote
         self._arrange = Arranger(
-            self._opened, sequence_length, seed, self.order_params, (rank, world_size, batch_size), weights, epochs,
+            self._opened, sequence_length, seed, self.order_params, (rank, world_size, self._stages), weights, epochs,
             rows.loop, batch.ids, self.subset, self._packing and self._packing.of(split, remote), shuffle=rows.shuffle,
         )  # fmt: skip
         schedule, looped, self._ids = self._arrange(self._shards, self._filled)
@@ -301,7 +306,7 @@ class TokenStream(ResumedBatches):
             "name": self.manifest.name,
             "fingerprint": self.manifest.fingerprint,
             "world_size": self.world_size,
-            "batch_size": self.batch_size,
+            "batch_size": self.batch_size if len(self._stages) == 1 else [asdict(each) for each in self._stages],
             "mix": self.mix,
             "masks": {name: masks[name] for name in ("ignore_cross_document", "ignore_eos")},
             "fill_in_middle": None if infill is None else asdict(infill),
