@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from refinery.loader.order.mix_params import MixStage as MixStage
     from refinery.loader.order.mixing import RepetitionLimit as RepetitionLimit
     from refinery.loader.order.order import OrderParams as OrderParams
+    from refinery.loader.packing.buckets import LengthBuckets as LengthBuckets
     from refinery.loader.packing.packing import BestFitParams as BestFitParams
     from refinery.loader.read.corpus import Corpus as Corpus
     from refinery.loader.read.remote.blocks import RemoteParams as RemoteParams

@@ -16,6 +16,7 @@ from refinery.loader.order.context_parallel import ContextSlice
 from refinery.loader.order.length_stages import LengthStages
 from refinery.loader.order.mixing import RepetitionLimit
 from refinery.loader.order.subdivide import cut, cut_documents
+from refinery.loader.packing.buckets import BucketDomain
 from refinery.loader.read.samples import DocumentStarts
 from refinery.loader.read.token_source import Lost, TokenSource
 from refinery.loader.stream import masks
@@ -43,7 +44,8 @@ class PreparedBatch(NamedTuple):
     """A finished batch, its position, and the nanoseconds that reading and assembling it took.
 
     step: number of the step in its plan. batch: None for a plan that has no step of this worker. skip: steps of other
-    workers between this one and this worker's next. padding: places of it. left_out: what could not be read.
+    workers between this one and this worker's next. padding: places of it. left_out: what could not be read. places: of
+    all rows, None for those of the longest.
     """
 
     batch: Batch | None
@@ -54,6 +56,7 @@ class PreparedBatch(NamedTuple):
     assemble_ns: int = 0
     padding: int = 0
     left_out: tuple[LeftOut, ...] = ()
+    places: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,17 +203,14 @@ class TokenAssembler(Assembler):
     ) -> None:
         super().__init__(schedule, params, **how)
         self._source, self._documents = source, documents
-        self._full = np.empty(0, np.int64)
         self._padded_masks = replace(params.masks, ignore_labels=True)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
         pieces, valid_rows = self._pieces_of(plan, steps)
         rows = plan.mine.shape[1]
-        shape = rows, self._width
-        if len(self._full) != rows:
-            self._full = np.full(*shape)
+        widths = self._widths(plan)
         ends: list[int] = np.searchsorted(pieces[:, 0], np.arange(len(plan.mine) + 1) * rows).tolist()
-        is_full: list[bool] = (valid_rows == self._width).all(axis=1).tolist()
+        is_full: list[bool] = (valid_rows == widths[:, None]).all(axis=1).tolist()
         documents: list[tuple[I64, I64]] = []
         between = self._workers - 1
         read = self._source.read_pieces
@@ -221,9 +221,10 @@ class TokenAssembler(Assembler):
         with_labels = None
         if empty is not np.empty and self._params.fill_in_middle is None:
             with_labels = getattr(self._source, "read_with_labels", None)
-        no_documents, length = (np.empty(0, np.int64), np.zeros(rows, np.int64)), self._width - 1
+        no_documents = np.empty(0, np.int64), np.zeros(rows, np.int64)
         for number, i in enumerate(steps):
-            parts = self._parts(plan, i)
+            parts, shape = self._parts(plan, i), (rows, int(widths[i]))
+            length = shape[1] - 1
             started = time.perf_counter_ns()
             tokens, labels, lost = empty(shape, np.int64), None, None
             its = pieces[ends[i] : ends[i + 1]]
@@ -238,18 +239,27 @@ class TokenAssembler(Assembler):
                 batch: Batch = {"input_ids": inputs, "labels": labels}
                 yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
                 continue
-            valid = self._full if is_full[i] else valid_rows[i]
+            valid = valid_rows[i]
             padding = 0 if is_full[i] else kernel.pad(tokens, valid, self._params.pad_id)
+            params = self._params.masks if is_full[i] else self._padded_masks
             if needs_documents and not documents:
                 several = steps[number : number + min(_MASK_STEPS, 1 + number)]
                 documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several, rows)
             starts, counts = documents.pop() if needs_documents else no_documents
-            batch = self._masked(tokens, labels, starts, counts, valid, plan, i, parts, lost or ())
+            batch = self._masked(tokens, labels, starts, counts, valid, params, plan, i, parts, lost or ())
             if lost:
                 batch = hide(batch, lost, i * rows, (rows, length))
             left = left_out_of(lost or (), plan, i, i * rows, length)
             spent = time.perf_counter_ns() - arrived
-            yield PreparedBatch(batch, plan, i, between, arrived - started, spent, padding, left)
+            yield PreparedBatch(batch, plan, i, between, arrived - started, spent, padding, left, rows * length)
+
+    def _widths(self, plan: StepPlan) -> I64:
+        """int64 [steps]: tokens that the rows of each step have room for, the last label included."""
+        domain, steps = self._schedule.domains[0], len(plan.mine)
+        if not isinstance(domain, BucketDomain):
+            return np.full(steps, self._width)
+        found = domain.widths_of(plan.samples)  # of all ranks, which have rows of one length
+        return np.maximum.reduceat(found, np.arange(steps) * plan.step).astype(np.int64) + 1
 
     def _parts(self, plan: StepPlan, step: int) -> int:
         """Rows that a sample is delivered as in a step."""
@@ -297,6 +307,7 @@ class TokenAssembler(Assembler):
         starts: I64,
         counts: I64,
         valid: I64,
+        params: masks.MaskParams,
         plan: StepPlan,
         step: int,
         parts: int,
@@ -317,9 +328,7 @@ class TokenAssembler(Assembler):
             else:
                 fill_in_middle_of_text(tokens, starts, counts, valid, drawn, infill, *self._params.codec)
             tokens[damaged] = as_read
-        padded = valid is not self._full
         if parts > 1:
             tokens = cut(tokens, parts)
             starts, counts, valid = cut_documents(starts, counts, valid, tokens.shape[1] - 1, parts)
-        params = self._padded_masks if padded else self._params.masks
         return masks.fill_read(tokens, starts, counts, valid, params, self._empty, labels)

@@ -111,7 +111,7 @@ class BatchIterator(ABC):
         batch, passed, last = None, self._passed, self._plan
         while batch is None:
             try:
-                (batch, plan, step, skip, read, assemble, padding, left), wait, lead = self._batches.take()
+                (batch, plan, step, skip, read, assemble, padding, left, places), wait, lead = self._batches.take()
             except StopIteration:
                 self._over, self._taking, self._passed, self._plan = True, False, passed, last
                 if last is not None:  # other workers of this rank delivered the rest
@@ -131,7 +131,7 @@ class BatchIterator(ABC):
         if left:
             self._left_out.add(left)
         self._note_delivery()
-        places = plan.mine.shape[1] * self._schedule.domains[0].length
+        places = plan.mine.shape[1] * self._schedule.domains[0].length if places is None else places
         self._telemetry.record(places, read=read, assemble=assemble, wait=wait, lead=lead)
         position = min(plan.start + (step + 1) * plan.step, plan.stop)
         self._taking = False  # no call from here on, as in __next__

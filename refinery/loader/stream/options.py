@@ -19,6 +19,7 @@ from refinery.loader.order.length_stages import LengthStage
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.order import OrderParams
 from refinery.loader.order.subset import check_subset
+from refinery.loader.packing.buckets import LengthBuckets
 from refinery.loader.packing.packing import BestFitParams, packing_params
 from refinery.loader.read.damage import ON_DAMAGE
 from refinery.loader.read.remote.blocks import RemoteParams
@@ -92,7 +93,7 @@ class RowOptions:
     loop: str = "continue"
     shuffle: bool = True
     order: OrderParams | None = None
-    packing: str | BestFitParams | None = None
+    packing: str | BestFitParams | LengthBuckets | None = None
     shards: Sequence[str] | None = None
     subset: int | float | None = None
 
@@ -146,7 +147,7 @@ class FlatOptions(TypedDict, total=False):
     loop: str
     shuffle: bool
     order: OrderParams | None
-    packing: str | BestFitParams | None
+    packing: str | BestFitParams | LengthBuckets | None
     shards: Sequence[str] | None
     subset: int | float | None
     prefetch: int

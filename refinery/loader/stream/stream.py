@@ -26,6 +26,7 @@ from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.order.subset import check_subset
 from refinery.loader.packing.best_fit_domain import PieceStarts
+from refinery.loader.packing.buckets import LengthBuckets
 from refinery.loader.packing.packing import Packing, packing_params
 from refinery.loader.read.damage import Damage, SkippingSource
 from refinery.loader.read.remote.blocks import RemoteParams
@@ -143,9 +144,10 @@ class TokenStream(ResumedBatches):
         lengths, best_fit = length_stages(sequence_length), packing_params(rows.packing)
         if lengths is not None:
             sequence_length = lengths.longest
-            for name, value in (("fill_in_middle", batch.fill_in_middle), ("packing", best_fit)):
-                if value is not None:
-                    raise ValueError(f"{name}: given with lengths that change, None is allowed")
+            if batch.fill_in_middle is not None:
+                raise ValueError("fill_in_middle: given with lengths that change, None is allowed")
+            if isinstance(best_fit, LengthBuckets):
+                raise ValueError("packing: LengthBuckets given with lengths that change, BestFitParams is allowed")
         self._stages = batch_stages(batch_size)
         limits = {"sequence_length": 1, "world_size": 1, "workers": 1}
         given = (sequence_length, world_size, workers)
@@ -169,7 +171,12 @@ class TokenStream(ResumedBatches):
         self.batch_size = max(stage.batch_size for stage in self._stages)
         self.rank, self.world_size, self.labels = rank, world_size, batch.labels
         self.subset = check_subset(rows.subset)
-        self._packing = None if best_fit is None else Packing(best_fit, self._opened, sequence_length, self.subset)
+        self._packing = None
+        if best_fit is not None:
+            step = world_size * self.batch_size
+            self._packing = Packing(best_fit, self._opened, sequence_length, self.subset, step)
+            for width in self._packing.widths if self._packing.buckets else ():
+                batch.context.spans(width)
         self._shards, self.order_params = self._choose(self._opened.choose(split, shards), rows.order)
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
         of_view = isinstance(self._opened, OpenedView)
