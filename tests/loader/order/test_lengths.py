@@ -183,10 +183,8 @@ def test_rows_of_whole_documents_are_cut_as_well(
     corpus = build_numbered(tmp_path_factory.mktemp("packed"), {"web": [lengths]})
     chosen = [*(LengthStage(*stage) for stage in stages), LengthStage(L)]
     found: list[int] = []
-    with (
-        stream(corpus, chosen, packing="best_fit", **ALL) as cut,
-        stream(corpus, L, packing="best_fit", **ALL) as whole,
-    ):
+    options: dict[str, Any] = {"packing": "best_fit", **ALL}
+    with stream(corpus, chosen, **options) as cut, stream(corpus, L, **options) as whole:
         samples = cut._schedule.domains[0].samples
         for i, (short, full) in enumerate(zip(cut, whole, strict=True)):
             per_epoch = cut.steps_per_epoch or 0
