@@ -117,7 +117,7 @@ class BucketOrder(Order):
     """The order of an epoch: groups of rows of one bucket, in each bucket as Order has them. What is left of each
     bucket comes at the end, the shortest first. Memory: 24 bytes a group.
 
-    A chunk is a group, or with another sort than "mixed" a bucket.
+    A chunk is a group, or a whole bucket where the sort is not "mixed".
     """
 
     def __init__(self, domain: BucketDomain, epoch: int, seed: int, params: OrderParams, shuffle: bool) -> None:

@@ -43,7 +43,7 @@ ELSEWHERE: Mapping[str, str] = {
     "rampup_batch_size": "batch_size=[BatchStage(...), ...]",
     "random_seed": "seed",
     "reset_attention_mask": "doc_ids or cu_seqlens says where documents begin",
-    "reset_position_ids": "position_ids, which begin anew with every document",
+    "reset_position_ids": "position_ids, which begin at 0 in every document",
     "sampler": _SAMPLER,
     "seq_len": _LENGTH,
     "seq_length": _LENGTH,

@@ -101,7 +101,7 @@ class RowOptions:
         object.__setattr__(self, "shuffle", flag("shuffle", self.shuffle))
         of_kind("order", self.order, OrderParams)
         if self.order is not None and not self.shuffle:
-            raise ValueError("order: given with shuffle=False, None is allowed: it is the shape of the shuffle")
+            raise ValueError("order: given with shuffle=False, None is allowed, since it is the shape of the shuffle")
         packing_params(self.packing)
         check_subset(self.subset)
 
