@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from refinery.loader.errors import InternalError as InternalError
     from refinery.loader.errors import NoTexts as NoTexts
     from refinery.loader.errors import NoTokens as NoTokens
+    from refinery.loader.order.arrays import TokenBatch as TokenBatch
     from refinery.loader.order.batch_stages import BatchStage as BatchStage
     from refinery.loader.order.length_stages import LengthStage as LengthStage
     from refinery.loader.order.mix_params import MixParams as MixParams
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from refinery.loader.storage.fetch import FetchError as FetchError
     from refinery.loader.storage.fetch import FetchParams as FetchParams
     from refinery.loader.storage.store import StorageError as StorageError
-    from refinery.loader.stream.batches import TokenBatch as TokenBatch
     from refinery.loader.stream.fill_in_middle import CodecError as CodecError
     from refinery.loader.stream.fill_in_middle import FillInMiddleParams as FillInMiddleParams
     from refinery.loader.stream.masks import TooManyRuns as TooManyRuns

@@ -114,7 +114,7 @@ class BucketDomain(RowsDomain):
 
 
 class BucketOrder(Order):
-    """The order of an epoch: groups of rows of one bucket, in each bucket as Order has them. What is left of each
+    """The order of an epoch: groups of rows of one bucket, inside a bucket as `Order` defines it. What is left of each
     bucket comes at the end, the shortest first. Memory: 24 bytes a group.
 
     A chunk is a group, or a whole bucket where the sort is not "mixed".

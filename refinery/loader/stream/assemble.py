@@ -62,8 +62,8 @@ class PreparedBatch(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class BatchParams:
     """What a batch consists of. pad_id: padding token. masks: of batches without padding; in batches with padding,
-    labels are always a copy with the ignore index. lengths: of rows, where they change; None for one length.
-    context: the part of every row that is delivered; None for all of it.
+    labels are a copy with the ignore index, unless mask_labels is off. lengths: of rows, where they change; None for
+    one length. context: the part of every row that is delivered; None for all of it.
     """
 
     pad_id: int
@@ -72,6 +72,7 @@ class BatchParams:
     codec: Codec | None = None
     labels: str = "shifted"
     lengths: LengthStages | None = None
+    mask_labels: bool = True
     context: ContextSlice | None = None
 
     def __post_init__(self) -> None:
@@ -203,7 +204,7 @@ class TokenAssembler(Assembler):
     ) -> None:
         super().__init__(schedule, params, **how)
         self._source, self._documents = source, documents
-        self._padded_masks = replace(params.masks, ignore_labels=True)
+        self._padded_masks = replace(params.masks, ignore_labels=params.mask_labels)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
         pieces, valid_rows = self._pieces_of(plan, steps)
@@ -228,7 +229,8 @@ class TokenAssembler(Assembler):
             started = time.perf_counter_ns()
             tokens, labels, lost = empty(shape, np.int64), None, None
             its = pieces[ends[i] : ends[i + 1]]
-            if with_labels is not None and parts == 1 and (asked.ignore_labels or not is_full[i]):
+            params = asked if is_full[i] else self._padded_masks
+            if with_labels is not None and parts == 1 and params.ignore_labels:
                 labels = empty((rows, length), np.int64)
                 with_labels(its, i * rows, tokens, labels)
             else:
@@ -241,7 +243,6 @@ class TokenAssembler(Assembler):
                 continue
             valid = valid_rows[i]
             padding = 0 if is_full[i] else kernel.pad(tokens, valid, self._params.pad_id)
-            params = self._params.masks if is_full[i] else self._padded_masks
             if needs_documents and not documents:
                 several = steps[number : number + min(_MASK_STEPS, 1 + number)]
                 documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several, rows)

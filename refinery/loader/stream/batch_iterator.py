@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn, Self
 
 from refinery.loader.errors import InternalError
+from refinery.loader.order.arrays import TokenBatch
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.stream.assemble import PreparedBatch
-from refinery.loader.stream.batches import TokenBatch
 from refinery.loader.stream.left_out import LeftOuts
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.schedule import Schedule, StepPlan

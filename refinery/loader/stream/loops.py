@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from refinery.loader.arguments import whole
+from refinery.loader.order.arrays import TokenBatch
 from refinery.loader.order.batch_stages import BatchStage, Steps
 from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import OrderParams
 from refinery.loader.read.samples import Domain
 from refinery.loader.stream.batch_iterator import BatchIterator
-from refinery.loader.stream.batches import TokenBatch
 from refinery.loader.stream.keywords import no_attribute
 from refinery.loader.stream.origins import RowIds
 from refinery.loader.stream.schedule import Schedule

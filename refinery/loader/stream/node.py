@@ -13,12 +13,12 @@ from typing import Any, NoReturn
 
 from refinery.loader.arguments import of_kind, whole
 from refinery.loader.format.manifest import ShardEntry
+from refinery.loader.order.arrays import TokenBatch
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.stream.assignment import SHARDS, PlateauParams, RotateOnPlateau, walk
-from refinery.loader.stream.batches import TokenBatch
 from refinery.loader.stream.state import StateError, check_identity
 from refinery.loader.stream.stream import TokenStream
 

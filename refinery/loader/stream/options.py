@@ -35,6 +35,7 @@ class BatchOptions:
     """What a batch has: arrays, labels, and the part of every row (docs/loader/batches.md)."""
 
     labels: str = "shifted"
+    mask_labels: bool = True
     loss_mask: bool = False
     position_ids: bool = False
     doc_ids: bool = False
@@ -58,6 +59,11 @@ class BatchOptions:
         codec = self.codec
         if codec is not None and not (isinstance(codec, Sequence) and len(codec) == 2 and all(map(callable, codec))):
             raise ValueError(f"codec: {codec!r:.80} given, (encode, decode) or None is allowed")
+        if not self.mask_labels and (not self.loss_mask or self.labels == "unshifted"):
+            raise ValueError(
+                "mask_labels: False given without loss_mask=True and labels='shifted', True is allowed: otherwise "
+                "nothing says what is excluded from the loss"
+            )
         _ = self.context
 
     @property
@@ -78,7 +84,7 @@ class BatchOptions:
             position_ids=self.position_ids,
             doc_ids=self.doc_ids,
             cu_seqlens=self.cu_seqlens,
-            ignore_labels=cross or self.ignore_eos,
+            ignore_labels=self.mask_labels and (cross or self.ignore_eos),
             ignore_cross_document=cross,
             ignore_eos=self.ignore_eos,
             eos_id=eos_id,
@@ -130,6 +136,7 @@ class FlatOptions(TypedDict, total=False):
     """The fields of all groups as keywords."""
 
     labels: str
+    mask_labels: bool
     loss_mask: bool
     position_ids: bool
     doc_ids: bool

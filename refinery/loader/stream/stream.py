@@ -202,6 +202,7 @@ class TokenStream(ResumedBatches):
             fill_in_middle=infill,
             codec=batch.codec,
             labels=batch.labels,
+            mask_labels=batch.mask_labels,
             lengths=lengths,
             context=batch.context if batch.cp_size > 1 else None,
         )

@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 class TensorBatch(TypedDict):
-    """As refinery.loader.stream.batches.TokenBatch, with a tensor for each array."""
+    """As refinery.loader.order.arrays.TokenBatch, with a tensor for each array."""
 
     input_ids: Tensor
     labels: Tensor

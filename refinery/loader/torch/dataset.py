@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from refinery.loader.stream.batches import TokenBatch
+from refinery.loader.order.arrays import TokenBatch
 from refinery.loader.stream.buffers import owns_memory
 from refinery.loader.stream.keywords import check_keywords
 from refinery.loader.stream.packed.packed_stream import PackedStream

@@ -22,7 +22,7 @@ class PackedAssembler(Assembler):
         super().__init__(schedule, params, **how)
         self._packed = rows
         self.contents: deque[tuple[int, int, int]] = deque()  # rows, documents, tokens of each batch that was made
-        self._masks = replace(params.masks, ignore_labels=True, ignore_cross_document=True)
+        self._masks = replace(params.masks, ignore_labels=params.mask_labels, ignore_cross_document=True)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
         length, shape = self._width - 1, (plan.mine.shape[1], self._width)
@@ -47,7 +47,8 @@ class PackedAssembler(Assembler):
             batch = masks.fill_read(tokens, starts, counts, valid, self._masks, self._empty)
             batch.update(columns)
             if loss is not None:
-                batch["labels"][~loss] = masks.IGNORE
+                if self._params.mask_labels:
+                    batch["labels"][~loss] = masks.IGNORE
                 if "loss_mask" in batch:
                     batch["loss_mask"] &= loss
             self.contents.append((int((valid > 0).sum()), int(counts.sum()), int(valid.sum())))
