@@ -61,8 +61,8 @@ class BatchOptions:
             raise ValueError(f"codec: {codec!r:.80} given, (encode, decode) or None is allowed")
         if not self.mask_labels and (not self.loss_mask or self.labels == "unshifted"):
             raise ValueError(
-                "mask_labels: False given without loss_mask=True and labels='shifted', True is allowed: otherwise "
-                "nothing says what is excluded from the loss"
+                "mask_labels: False given without loss_mask=True and labels='shifted', True is allowed, since "
+                "otherwise nothing says what is excluded from the loss"
             )
         _ = self.context
 
