@@ -10,8 +10,16 @@ import pytest
 
 from refinery.loader import BatchOptions, PackedStream, ReadOptions, RowOptions, TokenBatch, TokenStream
 from refinery.loader.format.packed import STRUCTURE
-from refinery.loader.stream.keywords import ELSEWHERE, check_dataloader, check_keywords
-from refinery.loader.stream.options import FLAT, GROUPS, FlatOptions, StreamOptions, grouped
+from refinery.loader.stream.options import (
+    ELSEWHERE,
+    FLAT,
+    GROUPS,
+    FlatOptions,
+    StreamOptions,
+    check_dataloader,
+    check_keywords,
+    grouped,
+)
 from refinery.loader.torch.options import DatasetOptions, PackedOptions
 from tests.loader.numbered import build_numbered
 from tests.sampling import one_commit_in_four

@@ -12,6 +12,7 @@ import numpy as np
 
 from refinery.loader.native import rows as kernel
 from refinery.loader.order.arrays import I64, Batch
+from refinery.loader.order.buffers import LEAST, Buffers
 from refinery.loader.order.context_parallel import ContextSlice
 from refinery.loader.order.length_stages import LengthStages
 from refinery.loader.order.mixing import RepetitionLimit
@@ -20,7 +21,6 @@ from refinery.loader.packing.buckets import BucketDomain
 from refinery.loader.read.samples import DocumentStarts
 from refinery.loader.read.token_source import Lost, TokenSource
 from refinery.loader.stream import masks
-from refinery.loader.stream.buffers import LEAST, Buffers
 from refinery.loader.stream.fill_in_middle import (
     FillInMiddleParams,
     epoch_key,

@@ -12,7 +12,7 @@ from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import OrderParams
 from refinery.loader.read.samples import Domain
 from refinery.loader.stream.batch_iterator import BatchIterator
-from refinery.loader.stream.keywords import no_attribute
+from refinery.loader.stream.options import no_attribute
 from refinery.loader.stream.origins import RowIds
 from refinery.loader.stream.schedule import Schedule
 from refinery.loader.stream.usage import Usage

@@ -38,10 +38,17 @@ from refinery.loader.storage.open_store import open_with
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, PreparedBatch, TokenAssembler
 from refinery.loader.stream.fill_in_middle import for_corpus
-from refinery.loader.stream.keywords import check_keywords
 from refinery.loader.stream.lookahead import Lookahead, live_ranges
 from refinery.loader.stream.loops import Arranger
-from refinery.loader.stream.options import BatchOptions, FlatOptions, ReadOptions, RowOptions, grouped, shows_options
+from refinery.loader.stream.options import (
+    BatchOptions,
+    FlatOptions,
+    ReadOptions,
+    RowOptions,
+    check_keywords,
+    grouped,
+    shows_options,
+)
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.resumed import ResumedBatches
 from refinery.loader.stream.state import (

@@ -15,7 +15,7 @@ from typing import Any, Unpack
 
 import torch
 
-from refinery.loader.stream.keywords import check_dataloader
+from refinery.loader.stream.options import check_dataloader
 from refinery.loader.torch.batches import TensorBatch
 from refinery.loader.torch.dataset import STATE, TokenDataset, as_tensors
 from refinery.loader.torch.device import DevicePrefetcher, device_prefetch

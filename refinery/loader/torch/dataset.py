@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from refinery.loader.order.arrays import TokenBatch
-from refinery.loader.stream.buffers import owns_memory
-from refinery.loader.stream.keywords import check_keywords
+from refinery.loader.order.buffers import owns_memory
+from refinery.loader.stream.options import check_keywords
 from refinery.loader.stream.packed.packed_stream import PackedStream
 from refinery.loader.stream.stream import TokenStream
 from refinery.loader.torch.batches import TensorBatch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from torch.utils.data import DataLoader
 
-from refinery.loader.stream.keywords import no_attribute
+from refinery.loader.stream.options import no_attribute
 from refinery.loader.stream.telemetry import Telemetry
 from refinery.loader.torch.batches import TensorBatch
 from refinery.loader.torch.dataset import STATE, TRAINER, State, TokenDataset
