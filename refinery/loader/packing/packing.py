@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.arguments import flag, of_kind, whole
+from refinery.loader.arguments import MOST, flag, of_kind, whole
 from refinery.loader.format.indexed import Index
 from refinery.loader.order.arrays import distinct
 from refinery.loader.order.subset import rows_of_domains
 from refinery.loader.packing.best_fit_domain import BestFitDomain
+from refinery.loader.packing.buckets import BucketDomain, LengthBuckets
 from refinery.loader.packing.row_file import kept_table
 from refinery.loader.packing.row_table import NOISE, RowTable, make_table
 from refinery.loader.read.remote.blocks import RemoteParams
@@ -25,7 +26,7 @@ from refinery.loader.read.samples import DocumentStarts, Domain
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.view.opened import OpenedCorpus
 
-BEST_FIT = "best_fit"
+BEST_FIT, BUCKETS = "best_fit", "buckets"
 KEPT = 1 << 20  # documents from which on a table is kept on disk: packing fewer takes less than a second
 AHEAD = 8  # indexes of a remote corpus that are read at once
 TRIMMED = 2  # `repack` in states, where a block has no more rows than pieces; True: other blocks, and until then
@@ -63,10 +64,21 @@ def default_block(length: int) -> int:
 class Packing:
     """Packs the domains of a stream, once; `identity` is what its states say of that. length: places of a row.
 
-    Raises ValueError for what cannot be packed.
+    step: rows of a step of all ranks. Raises ValueError for what cannot be packed.
     """
 
-    def __init__(self, params: BestFitParams, opened: OpenedCorpus, length: int, subset: int | float | None) -> None:
+    def __init__(
+        self,
+        params: BestFitParams | LengthBuckets,
+        opened: OpenedCorpus,
+        length: int,
+        subset: int | float | None,
+        step: int = 1,
+    ) -> None:
+        self.buckets: LengthBuckets | None = None
+        if isinstance(params, LengthBuckets):
+            self.buckets, self._group, params = params, params.group or step, BestFitParams(repack=False)
+            self.widths = self.buckets.up_to(length)
         if length < 2:
             raise ValueError(f"sequence_length: {length} given with packing, 2 or more is allowed")
         if length >= 1 << 24:
@@ -79,6 +91,8 @@ class Packing:
     @property
     def identity(self) -> dict[str, Any]:
         """What a state's `order` says of the rows, once they are made."""
+        if self.buckets is not None:
+            return {"packing": BUCKETS, "lengths": list(self.widths), "group": self._group, "sort": self.buckets.sort}
         found = {"packing": BEST_FIT, "pack_block": self.block}
         if not self._noise:
             return found
@@ -88,6 +102,13 @@ class Packing:
         """The packing in whose rows the state counts: this one, or one that differs in whether rows without a piece
         are counted. States were made with these until they were left out."""
         order = state.get("order") if isinstance(state, Mapping) else None
+        if self.buckets is not None:
+            group = order.get("group") if isinstance(order, Mapping) else None
+            if self.buckets.group is not None or type(group) is not int or not 0 < group <= MOST:
+                return self
+            other = copy(self)
+            other._group = group
+            return other
         given = order.get("repack") if isinstance(order, Mapping) else None
         known = given is True or (type(given) is int and given == TRIMMED)
         if not (self._is_trimmed and known) or (given is True) == self._with_empty:
@@ -102,6 +123,8 @@ class Packing:
 
     def __call__(self, shards: Sequence[Any], *, mixed: bool, split: str, remote: RemoteParams | None) -> list[Domain]:
         """The split's domains with rows for samples. Cost: reads the index of every shard, unless the table is kept."""
+        if self.buckets is not None and mixed:
+            raise ValueError("weights: domains are mixed, a stream without weights is allowed with LengthBuckets")
         inner = self._opened.domains(shards, self._length, mixed)
         folder = self._folder or (default_folder() if remote is None else remote.folder) / "packing"
         tables = []
@@ -114,6 +137,10 @@ class Packing:
             key = [self._opened.sha256, split, domain.name, self._length, self.block, self._noise]
             key += [domain.tokens, paths]
             tables.append(kept_table(folder, repr(key), lambda domain=domain: self._make(domain, shards)))  # type: ignore[misc]
+        if self.buckets is not None:
+            ((domain, table),) = zip(inner, tables, strict=True)
+            most = rows_of_domains(self._subset, [len(table.starts)])[0]
+            return [BucketDomain(domain, table, self.widths, self._group, self.buckets.sort, most)]
         trimmed = [table.trimmed() for table in tables]
         self._is_trimmed = any(one is not other for one, other in zip(trimmed, tables, strict=True))
         rows = rows_of_domains(self._subset, [table.rows for table in (tables if self._with_empty else trimmed)])
@@ -156,10 +183,10 @@ class _IndexesAhead:
         self._pool.shutdown(cancel_futures=True)
 
 
-def packing_params(given: Any) -> BestFitParams | None:
+def packing_params(given: Any) -> BestFitParams | LengthBuckets | None:
     """What TokenStream's `packing` means. Raises ValueError."""
-    if given is None or isinstance(given, BestFitParams):
+    if given is None or isinstance(given, BestFitParams | LengthBuckets):
         return given
     if given != BEST_FIT:
-        raise ValueError(f"packing: {given!r:.80} given, {BEST_FIT!r}, BestFitParams or None is allowed")
+        raise ValueError(f"packing: {given!r:.80} given, {BEST_FIT!r}, BestFitParams, LengthBuckets or None is allowed")
     return BestFitParams()

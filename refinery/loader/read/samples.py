@@ -16,7 +16,8 @@ from refinery.loader.format.manifest import Index, ShardEntry
 from refinery.loader.format.shard_list import as_shards
 from refinery.loader.native import documents
 from refinery.loader.order.arrays import I64, distinct
-from refinery.loader.order.order import block_for
+from refinery.loader.order.corpus_order import CorpusOrder
+from refinery.loader.order.order import Order, OrderParams, block_for
 from refinery.loader.order.subset import rows_of_domains
 
 Arrays = tuple[I64, I64, I64]
@@ -88,6 +89,14 @@ class Domain:
     def block(self) -> int:
         """Samples that are read together where OrderParams leave it open: the default K of the order."""
         return block_for(self.samples, self.length)
+
+    def order_of(self, epoch: int, seed: int, params: OrderParams, shuffle: bool = True) -> Order:
+        """The order of an epoch."""
+        n, block = self.samples_in(epoch), params.block or self.block
+        if not shuffle:
+            return CorpusOrder(n, block * params.window)
+        shape = {"block": block, "lanes": params.lanes, "window": params.window}
+        return Order(n, seed=seed, epoch=epoch, domain=self.name, **shape)
 
     @property
     def sequence(self) -> "Domain":

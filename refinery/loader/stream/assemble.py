@@ -1,6 +1,5 @@
 """Batches from plans: the part of a stream that runs ahead of its caller (refinery.loader.stream.prefetch)."""
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -13,14 +12,15 @@ import numpy as np
 
 from refinery.loader.native import rows as kernel
 from refinery.loader.order.arrays import I64, Batch
+from refinery.loader.order.buffers import LEAST, Buffers
 from refinery.loader.order.context_parallel import ContextSlice
 from refinery.loader.order.length_stages import LengthStages
 from refinery.loader.order.mixing import RepetitionLimit
 from refinery.loader.order.subdivide import cut, cut_documents
+from refinery.loader.packing.buckets import BucketDomain
 from refinery.loader.read.samples import DocumentStarts
 from refinery.loader.read.token_source import Lost, TokenSource
 from refinery.loader.stream import masks
-from refinery.loader.stream.buffers import LEAST, Buffers
 from refinery.loader.stream.fill_in_middle import (
     FillInMiddleParams,
     epoch_key,
@@ -44,7 +44,8 @@ class PreparedBatch(NamedTuple):
     """A finished batch, its position, and the nanoseconds that reading and assembling it took.
 
     step: number of the step in its plan. batch: None for a plan that has no step of this worker. skip: steps of other
-    workers between this one and this worker's next. padding: places of it. left_out: what could not be read.
+    workers between this one and this worker's next. padding: places of it. left_out: what could not be read. places: of
+    all rows, None for those of the longest.
     """
 
     batch: Batch | None
@@ -55,13 +56,14 @@ class PreparedBatch(NamedTuple):
     assemble_ns: int = 0
     padding: int = 0
     left_out: tuple[LeftOut, ...] = ()
+    places: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BatchParams:
     """What a batch consists of. pad_id: padding token. masks: of batches without padding; in batches with padding,
-    labels are always a copy with the ignore index. lengths: of rows, where they change; None for one length.
-    context: the part of every row that is delivered; None for all of it.
+    labels are a copy with the ignore index, unless mask_labels is off. lengths: of rows, where they change; None for
+    one length. context: the part of every row that is delivered; None for all of it.
     """
 
     pad_id: int
@@ -70,6 +72,7 @@ class BatchParams:
     codec: Codec | None = None
     labels: str = "shifted"
     lengths: LengthStages | None = None
+    mask_labels: bool = True
     context: ContextSlice | None = None
 
     def __post_init__(self) -> None:
@@ -105,8 +108,8 @@ class Assembler(ABC):
         self._schedule, self._params = schedule, params
         self._epochs, self._skip, self._workers = epochs, skip, workers
         self._lookahead, self._finish = lookahead, finish
-        self._shape = schedule.batch_size, schedule.domains[0].length + 1
-        self._empty = Buffers().empty if 8 * math.prod(self._shape) >= LEAST else np.empty
+        self._width = schedule.domains[0].length + 1
+        self._empty = Buffers().empty if 8 * schedule.batch_size * self._width >= LEAST else np.empty
 
     @abstractmethod
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
@@ -116,7 +119,7 @@ class Assembler(ABC):
         """All plans from a position on. Raises RepetitionLimit if the mixture's limit is to be an error."""
         rows, mixture = _FIRST_ROWS, self._schedule.mixture
         if self._lookahead is None:
-            rows = self._schedule.batch_size  # the first batch waits for them
+            rows = self._schedule.least  # the first batch waits for them
         while True:
             length = self._schedule.length_of(epoch)
             if length is not None and position >= length:
@@ -201,14 +204,14 @@ class TokenAssembler(Assembler):
     ) -> None:
         super().__init__(schedule, params, **how)
         self._source, self._documents = source, documents
-        self._full = np.full(*self._shape)
-        self._padded_masks = replace(params.masks, ignore_labels=True)
+        self._padded_masks = replace(params.masks, ignore_labels=params.mask_labels)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
         pieces, valid_rows = self._pieces_of(plan, steps)
-        rows = self._shape[0]
+        rows = plan.mine.shape[1]
+        widths = self._widths(plan)
         ends: list[int] = np.searchsorted(pieces[:, 0], np.arange(len(plan.mine) + 1) * rows).tolist()
-        is_full: list[bool] = (valid_rows == self._shape[1]).all(axis=1).tolist()
+        is_full: list[bool] = (valid_rows == widths[:, None]).all(axis=1).tolist()
         documents: list[tuple[I64, I64]] = []
         between = self._workers - 1
         read = self._source.read_pieces
@@ -219,13 +222,15 @@ class TokenAssembler(Assembler):
         with_labels = None
         if empty is not np.empty and self._params.fill_in_middle is None:
             with_labels = getattr(self._source, "read_with_labels", None)
-        no_documents, length = (np.empty(0, np.int64), np.zeros(rows, np.int64)), self._shape[1] - 1
+        no_documents = np.empty(0, np.int64), np.zeros(rows, np.int64)
         for number, i in enumerate(steps):
-            parts = self._parts(plan, i)
+            parts, shape = self._parts(plan, i), (rows, int(widths[i]))
+            length = shape[1] - 1
             started = time.perf_counter_ns()
-            tokens, labels, lost = empty(self._shape, np.int64), None, None
+            tokens, labels, lost = empty(shape, np.int64), None, None
             its = pieces[ends[i] : ends[i + 1]]
-            if with_labels is not None and parts == 1 and (asked.ignore_labels or not is_full[i]):
+            params = asked if is_full[i] else self._padded_masks
+            if with_labels is not None and parts == 1 and params.ignore_labels:
                 labels = empty((rows, length), np.int64)
                 with_labels(its, i * rows, tokens, labels)
             else:
@@ -236,18 +241,26 @@ class TokenAssembler(Assembler):
                 batch: Batch = {"input_ids": inputs, "labels": labels}
                 yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
                 continue
-            valid = self._full if is_full[i] else valid_rows[i]
+            valid = valid_rows[i]
             padding = 0 if is_full[i] else kernel.pad(tokens, valid, self._params.pad_id)
             if needs_documents and not documents:
                 several = steps[number : number + min(_MASK_STEPS, 1 + number)]
-                documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several)
+                documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several, rows)
             starts, counts = documents.pop() if needs_documents else no_documents
-            batch = self._masked(tokens, labels, starts, counts, valid, plan, i, parts, lost or ())
+            batch = self._masked(tokens, labels, starts, counts, valid, params, plan, i, parts, lost or ())
             if lost:
                 batch = hide(batch, lost, i * rows, (rows, length))
             left = left_out_of(lost or (), plan, i, i * rows, length)
             spent = time.perf_counter_ns() - arrived
-            yield PreparedBatch(batch, plan, i, between, arrived - started, spent, padding, left)
+            yield PreparedBatch(batch, plan, i, between, arrived - started, spent, padding, left, rows * length)
+
+    def _widths(self, plan: StepPlan) -> I64:
+        """int64 [steps]: tokens that the rows of each step have room for, the last label included."""
+        domain, steps = self._schedule.domains[0], len(plan.mine)
+        if not isinstance(domain, BucketDomain):
+            return np.full(steps, self._width)
+        found = domain.widths_of(plan.samples)  # of all ranks, which have rows of one length
+        return np.maximum.reduceat(found, np.arange(steps) * plan.step).astype(np.int64) + 1
 
     def _parts(self, plan: StepPlan, step: int) -> int:
         """Rows that a sample is delivered as in a step."""
@@ -280,9 +293,8 @@ class TokenAssembler(Assembler):
         pieces = np.concatenate(parts)
         return pieces[np.argsort(pieces[:, 0], kind="stable")], valid
 
-    def _document_starts(self, pieces: I64, steps: range) -> list[tuple[I64, I64]]:
+    def _document_starts(self, pieces: I64, steps: range, rows: int) -> list[tuple[I64, I64]]:
         """(starts, counts), as masks.fill takes them, for each of some steps, in reverse order of steps."""
-        rows = self._shape[0]
         starts, counts = self._documents.inside(pieces, steps[0] * rows, (steps[-1] + 1 - steps[0]) * rows)
         per_step = counts.reshape(-1, rows)[:: steps.step]  # those between are other workers', without pieces
         ends = np.cumsum(per_step.sum(axis=1)).tolist()
@@ -296,6 +308,7 @@ class TokenAssembler(Assembler):
         starts: I64,
         counts: I64,
         valid: I64,
+        params: masks.MaskParams,
         plan: StepPlan,
         step: int,
         parts: int,
@@ -316,9 +329,7 @@ class TokenAssembler(Assembler):
             else:
                 fill_in_middle_of_text(tokens, starts, counts, valid, drawn, infill, *self._params.codec)
             tokens[damaged] = as_read
-        padded = valid is not self._full
         if parts > 1:
             tokens = cut(tokens, parts)
             starts, counts, valid = cut_documents(starts, counts, valid, tokens.shape[1] - 1, parts)
-        params = self._padded_masks if padded else self._params.masks
         return masks.fill_read(tokens, starts, counts, valid, params, self._empty, labels)

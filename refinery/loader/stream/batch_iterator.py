@@ -7,10 +7,10 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from refinery.loader.errors import InternalError
-from refinery.loader.order.arrays import Batch
+from refinery.loader.order.arrays import TokenBatch
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.stream.assemble import PreparedBatch
 from refinery.loader.stream.left_out import LeftOuts
@@ -19,7 +19,7 @@ from refinery.loader.stream.schedule import Schedule, StepPlan
 from refinery.loader.stream.telemetry import Telemetry
 from refinery.loader.stream.usage import Usage
 
-_Made = tuple[Batch, StepPlan, int, int, tuple[StepPlan, ...]]  # batch, plan, position after it, skip, plans passed
+_Made = tuple[Any, StepPlan, int, int, tuple[StepPlan, ...]]  # batch, plan, position after it, skip, plans passed
 
 
 class BatchIterator(ABC):
@@ -30,7 +30,6 @@ class BatchIterator(ABC):
 
     def __init__(self, schedule: Schedule, worker: int) -> None:
         self._schedule, self._worker = schedule, worker
-        self._tokens = schedule.batch_size * schedule.domains[0].length
         self._padding = 0  # places of padding delivered
         self._left_out = LeftOuts()
         self._counters = ReadCounters()
@@ -75,14 +74,15 @@ class BatchIterator(ABC):
         """In a forked child: replace what else belongs to the parent."""
         return
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[TokenBatch]:
         """Returns itself: a second loop continues after the last batch delivered."""
         return self
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> TokenBatch:
         if self._process != os.getpid():
             self._after_fork()
-        found = None
+        found: _Made | None = None
+        batch: TokenBatch
         while found is None:
             with self._lock:
                 if self._made is None:
@@ -111,7 +111,7 @@ class BatchIterator(ABC):
         batch, passed, last = None, self._passed, self._plan
         while batch is None:
             try:
-                (batch, plan, step, skip, read, assemble, padding, left), wait, lead = self._batches.take()
+                (batch, plan, step, skip, read, assemble, padding, left, places), wait, lead = self._batches.take()
             except StopIteration:
                 self._over, self._taking, self._passed, self._plan = True, False, passed, last
                 if last is not None:  # other workers of this rank delivered the rest
@@ -131,7 +131,8 @@ class BatchIterator(ABC):
         if left:
             self._left_out.add(left)
         self._note_delivery()
-        self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
+        places = plan.mine.shape[1] * self._schedule.domains[0].length if places is None else places
+        self._telemetry.record(places, read=read, assemble=assemble, wait=wait, lead=lead)
         position = min(plan.start + (step + 1) * plan.step, plan.stop)
         self._taking = False  # no call from here on, as in __next__
         return batch, plan, position, skip, passed

@@ -14,7 +14,7 @@ import numpy as np
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import SPLITS
 from refinery.loader.order.arrays import I64
-from refinery.loader.order.order import ORDER_VERSION, Order
+from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.packing.best_fit_domain import BestFitDomain
 from refinery.loader.packing.packing import BestFitParams, Packing
 from refinery.loader.packing.row_table import table_of_rest
@@ -164,11 +164,8 @@ def _inputs(domain: Domain, record: Mapping[str, Any], epoch: int, place: int) -
     order, found = record["order"], NOTHING
     if not place:
         return found
-    block = order["block"] or domain.block
-    rows = Order(
-        domain.samples_in(epoch), seed=record["seed"], epoch=epoch, block=block, lanes=order["lanes"],
-        window=order["window"], domain=domain.name,
-    )  # fmt: skip
+    params = OrderParams(**{name: order[name] for name in ("block", "lanes", "window") if name in order})
+    rows = domain.order_of(epoch, record["seed"], params, order.get("shuffle", True))
     if place > rows.n:
         raise StateError(f"state: {place} samples of domain {domain.name!r} carried, which has {rows.n}")
     samples = np.empty(place, np.int64)
@@ -185,8 +182,8 @@ def check_record(record: Any, depth: int = 0) -> None:
     try:
         order = record["order"]
         texts = [record["corpus"], record["at"], *record["reached"]]
-        numbers = [record["sequence_length"], order["lanes"], order["window"]]
-        numbers += [order["block"] or 1, order.get("pack_block", 1)]
+        shape = ("lanes", "window", "block") if order.get("shuffle", True) else ()
+        numbers = [record["sequence_length"], *(order[name] or 1 for name in shape), order.get("pack_block", 1)]
         places = [number for reached in record["reached"].values() for number in (*reached, len(reached) - 2)]
         fits = (
             all(isinstance(text, str) for text in texts)
@@ -194,6 +191,7 @@ def check_record(record: Any, depth: int = 0) -> None:
             and all(type(number) is int and 0 <= number < 2**62 for number in places)
             and type(record["seed"]) is int and -(2**63) <= record["seed"] < 2**64
             and type(record["mixed"]) is bool and record["split"] in SPLITS and order["version"] == ORDER_VERSION
+            and type(order.get("shuffle", True)) is bool
         )  # fmt: skip
     except (TypeError, KeyError, AttributeError, ValueError):
         fits = False

@@ -72,8 +72,8 @@ class Lookahead:
     """
 
     def __init__(self, source: TokenSource, schedule: Schedule) -> None:
-        lanes, ranks = schedule.params.lanes, schedule.step // schedule.batch_size
-        if ranks % lanes and lanes % ranks:
+        lanes, ranks = schedule.params.lanes, schedule.ranks
+        if schedule.shuffle and ranks % lanes and lanes % ranks:
             _log.warning(
                 "%d ranks on %d lanes: each rank reads from many lanes, so most blocks are fetched by many hosts; "
                 "set order=OrderParams(lanes=...) to a multiple or a divisor of the number of ranks",

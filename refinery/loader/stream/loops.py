@@ -3,16 +3,18 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refinery.loader.arguments import whole
-from refinery.loader.order.arrays import Batch
+from refinery.loader.order.arrays import TokenBatch
+from refinery.loader.order.batch_stages import BatchStage, Steps
 from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import OrderParams
 from refinery.loader.read.samples import Domain
 from refinery.loader.stream.batch_iterator import BatchIterator
+from refinery.loader.stream.options import no_attribute
 from refinery.loader.stream.origins import RowIds
-from refinery.loader.stream.schedule import MAX_ROWS, Schedule
+from refinery.loader.stream.schedule import Schedule
 from refinery.loader.stream.usage import Usage
 from refinery.loader.view.opened import OpenedCorpus
 
@@ -27,7 +29,7 @@ class Loop:
     ends with the epoch; "restart", every loop starts again, with the same batches. epochs: number of epochs, None
     for no end. length: positions of an epoch, or of a whole mixture; None for a mixture without end. step: positions
     of a step. mixed: there are weights, so one sequence instead of epochs. first: positions of the first epoch, if that
-    is another number.
+    is another number. ramp: sizes of steps, where they change; `step` is then the last one.
 
     Raises ValueError for another `how`, and for "epoch" with weights. "restart" without epochs is one epoch.
     """
@@ -38,6 +40,7 @@ class Loop:
     step: int
     mixed: bool = False
     first: int | None = None
+    ramp: Steps | None = None
 
     def __post_init__(self) -> None:
         if self.how not in LOOPS:
@@ -53,19 +56,37 @@ class Loop:
         """Positions of this epoch."""
         return self.length if epoch or self.first is None else self.first
 
-    @property
-    def steps_per_epoch(self) -> int | None:
-        """Batches of a whole epoch for each rank, of a mixture with an end: of all of it. None without end."""
-        return None if self.length is None else -(-self.length // self.step)
+    def count(self, epoch: int, position: int = 0) -> int:
+        """Batches from a position to the end of its epoch, for each rank."""
+        length = self.length_of(epoch) or 0
+        if self.ramp is None:
+            return -(-(length - position) // self.step)
+        before = self._before(epoch)
+        return self.ramp.count(before + position, before + length)
 
-    @property
-    def steps(self) -> int | None:
-        """Batches of a whole loop, from its beginning; None without end."""
-        epochs = 1 if self.how == "epoch" else self.epochs
-        if epochs is None or self.steps_per_epoch is None:
+    def _before(self, epoch: int) -> int:
+        """Positions of all epochs before this one."""
+        return 0 if not epoch else (self.length_of(0) or 0) + (epoch - 1) * (self.length or 0)
+
+    def _count_epochs(self, first: int, stop: int) -> int:
+        """Batches of these epochs."""
+        found, ends = 0, 0 if self.ramp is None else self.ramp.ramp_ends
+        while first < stop and (not first or self._before(first) < ends):
+            found, first = found + self.count(first), first + 1
+        return found + (stop - first) * self.count(max(first, 1)) if first < stop else found
+
+    def steps_per_epoch(self, epoch: int) -> int | None:
+        """Batches of a whole epoch for each rank; of this one, where batch sizes change; of a mixture with an end, of
+        all of it. None without end."""
+        if self.length is None:
             return None
-        fewer = 0 if self.first is None or self.how == "epoch" else self.steps_per_epoch - -(-self.first // self.step)
-        return epochs * self.steps_per_epoch - fewer
+        return -(-self.length // self.step) if self.ramp is None else self.count(epoch)
+
+    def steps(self, epoch: int) -> int | None:
+        """Batches of a whole loop, from its beginning; `epoch`: as of steps_per_epoch. None without end."""
+        if self.how == "epoch":
+            return self.steps_per_epoch(epoch)
+        return None if self.epochs is None or self.length is None else self._count_epochs(0, self.epochs)
 
     def at(self, epoch: int, position: int) -> tuple[int, int]:
         """The same position, with an epoch's end as the next one's beginning."""
@@ -88,15 +109,13 @@ class Loop:
 
     def steps_left(self, epoch: int, position: int) -> int | None:
         """Batches from here to the end of the loop, for each rank; None without end."""
-        if self.length is None or self.steps_per_epoch is None:
+        if self.length is None:
             return None
         epoch, position = self.at(epoch, position)
         limit = 1 if self.mixed else self.limit(epoch, position)
         if limit is None:
             return None
-        if epoch >= limit:
-            return 0
-        return -(-((self.length_of(epoch) or 0) - position) // self.step) + (limit - epoch - 1) * self.steps_per_epoch
+        return 0 if epoch >= limit else self.count(epoch, position) + self._count_epochs(epoch + 1, limit)
 
 
 @dataclass(frozen=True)
@@ -112,7 +131,7 @@ class Arranger:
     length: int
     seed: int
     order: OrderParams
-    ranks: tuple[int, int, int]
+    ranks: tuple[int, int, int | Sequence[BatchStage]]
     weights: Any
     epochs: int | None
     loop: str
@@ -120,6 +139,7 @@ class Arranger:
     subset: int | float | None = None
     pack: Callable[..., list[Domain]] | None = None
     carry: Callable[..., list[Domain]] | None = None
+    shuffle: bool = True
 
     def __call__(
         self, shards: Sequence[Any], filled: Callable[[Sequence[Domain]], list[int]]
@@ -138,9 +158,11 @@ class Arranger:
             first = [domain.first for domain in domains]
             mixture = Mixture(names, sizes, self.length, self.seed, params, filled(domains), first)
         names_of_ranks = dict(zip(("rank", "world_size", "batch_size"), self.ranks, strict=True))
-        schedule = Schedule(domains, mixture, order=self.order, seed=self.seed, **names_of_ranks)
+        shape = {"order": self.order, "seed": self.seed, "shuffle": self.shuffle}
+        schedule = Schedule(domains, mixture, **shape, **names_of_ranks)  # type: ignore[arg-type] # by name
+        ramp = schedule.steps if len(schedule.steps.batch_sizes) > 1 else None
         first_length = None if mixture is not None or domains[0].first == domains[0].samples else domains[0].first
-        looped = Loop(self.loop, self.epochs, schedule.length, schedule.step, mixture is not None, first_length)
+        looped = Loop(self.loop, self.epochs, schedule.length, schedule.step, mixture is not None, first_length, ramp)
         return schedule, looped, RowIds(domains, self.opened.names(shards), **self.ids)
 
 
@@ -152,11 +174,11 @@ class LoopedBatches(BatchIterator):
         self._loop, self._workers = loop, workers
         self._placed = True  # the next loop begins at the position, also with "restart"
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[TokenBatch]:
         """A loop goes on after the last batch delivered; with loop="restart" it begins anew, except right after
-        `load_state_dict` or `skip`."""
+        `load_state_dict` or `skip` to a place inside of it."""
         if self._loop.how == "restart":
-            if not self._placed:
+            if not self._placed or (self.steps_left == 0 and not self._closed):  # an end is a beginning, loaded too
                 self.restart()
             self._placed = False
             return iter(self.__next__, None)  # so that iter() of the iterator does not begin anew
@@ -170,6 +192,11 @@ class LoopedBatches(BatchIterator):
                 self._skip, self._over = self._worker, self.steps_left == 0
         return self
 
+    if not TYPE_CHECKING:  # a checker would take every name for one that there is
+
+        def __getattr__(self, name):
+            raise no_attribute(self, name)
+
     @property
     def loop(self) -> str:
         """What a `for` loop delivers: "continue", "epoch" or "restart"."""
@@ -180,14 +207,17 @@ class LoopedBatches(BatchIterator):
         """Batches of a whole epoch; with weights, of all of the mixture. None if it has no end.
 
         The last one counts: it is filled with empty rows, never dropped. The same on all ranks, and of all workers of a
-        rank together.
+        rank together. Where batch sizes change, of the epoch that the stream is in.
         """
-        return self._loop.steps_per_epoch
+        return self._loop.steps_per_epoch(self._now())
 
     @property
     def steps(self) -> int | None:
         """Batches of a whole loop, wherever the stream is: of one or of all epochs (`loop`). None without end."""
-        return self._loop.steps
+        return self._loop.steps(self._now())
+
+    def _now(self) -> int:
+        return self._loop.at(self._epoch, self._position)[0]
 
     @property
     def steps_left(self) -> int | None:
@@ -234,17 +264,17 @@ class LoopedBatches(BatchIterator):
 
     def _pass_over(self, usage: Usage, epoch: int, position: int, steps: int) -> tuple[int, int, int]:
         """(epoch, position, steps) after passing over so many steps of the rank, fewer if the stream ends before."""
-        passed, step, epochs = 0, self._loop.step, self._loop.epochs
+        passed, epochs = 0, self._loop.epochs
         while passed < steps:
             length = self._loop.length_of(epoch)
             if position == length or (not self._loop.mixed and epoch == epochs):
                 break
-            rest = None if length is None else -(-(length - position) // step)
+            rest = None if length is None else self._loop.count(epoch, position)
             if rest is not None and rest <= steps - passed and not self._loop.mixed:
                 passed, epoch, position = passed + rest, epoch + 1, 0
                 usage.restore([(epoch, 0)], None, (epoch, 0))
                 continue
-            plan = self._schedule.plan(epoch, position, min(MAX_ROWS, (steps - passed) * self._schedule.batch_size))
+            plan = self._schedule.plan(epoch, position, most=steps - passed)
             usage.add(plan, plan.stop)
             passed, position = passed + len(plan.mine), plan.stop
         usage.forget_tokens()

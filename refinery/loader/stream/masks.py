@@ -163,7 +163,7 @@ def fill_read(
 ) -> Batch:
     """As `fill`, of contiguous int64 arrays whose shapes fit each other, as a stream reads them.
 
-    empty: makes the arrays of the batch's shape, as np.empty does (refinery.loader.stream.buffers). labels: int64
+    empty: makes the arrays of the batch's shape, as np.empty does (refinery.loader.order.buffers). labels: int64
     [B, S] that hold the last S tokens of each row up to its `valid`; they become the batch's.
     """
     shape = rows, length = tokens.shape[0], tokens.shape[1] - 1

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from refinery.loader.arguments import of_kind, whole
 from refinery.loader.format.manifest import ShardEntry
+from refinery.loader.order.arrays import TokenBatch
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
@@ -22,8 +23,6 @@ from refinery.loader.stream.state import StateError, check_identity
 from refinery.loader.stream.stream import TokenStream
 
 PLATEAU = PlateauParams(window=20, max_improvement=0.05, max_variance=0.02)
-
-Batch = Mapping[str, Any]
 
 
 def node_shards(names: Iterable[str], node: str, count: int = SHARDS) -> list[str]:
@@ -101,7 +100,7 @@ class NodeStream:
     def __iter__(self) -> "NodeStream":
         return self
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> TokenBatch:
         while not self._is_over():
             try:
                 return next(self._current() or self._enter())

@@ -155,6 +155,8 @@ class ResumedBatches(DeliveredBatches):
         for each in (self, earlier):
             if each.subset is not None or each._part is not None:
                 raise ValueError("continue_from: a stream of a subset or of chosen shards given, one of all is allowed")
+            if each._packing is not None and each._packing.buckets is not None:
+                raise ValueError("continue_from: a stream of LengthBuckets given, one of other rows is allowed")
         with self._lock:
             old = dict(self.__dict__)
             try:

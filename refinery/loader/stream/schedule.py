@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from refinery.loader.order.arrays import I64
+from refinery.loader.order.batch_stages import BatchStage, Steps, batch_stages
 from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import GOLDEN, Order, OrderParams, coprime, expected_neighbours, mix
 from refinery.loader.read.samples import Domain
@@ -85,16 +86,22 @@ class Schedule:
         seed: int,
         rank: int,
         world_size: int,
-        batch_size: int,
+        batch_size: int | Sequence[BatchStage],
+        shuffle: bool = True,
     ) -> None:
         if not sum(domain.samples for domain in domains):
             raise ValueError("split: one without tokens given, one with tokens is allowed")
         self.domains, self.mixture = list(domains), mixture
-        self.params, self.seed = order, seed
-        self.rank, self.batch_size, self.step = rank, batch_size, world_size * batch_size
+        self.params, self.seed, self.shuffle = order, seed, shuffle
+        self.rank, self.ranks = rank, world_size
         self.length = domains[0].samples if mixture is None else mixture.end  # positions of a whole epoch
-        self._rows = rows_of_rank(rank, world_size, batch_size, order.lanes)
-        self._warn_of_poor_windows()
+        stages = batch_stages(batch_size)
+        self.steps = Steps(stages, domains[0].length, world_size, self._epoch_at)
+        self.batch_size, self.least = max(self.steps.batch_sizes), min(self.steps.batch_sizes)
+        self.step = self.steps.last
+        self._rows = [rows_of_rank(rank, world_size, size, order.lanes) for size in self.steps.batch_sizes]
+        if shuffle:
+            self._warn_of_poor_windows()
         self.order = lru_cache(maxsize=4 * len(self.domains))(self._order)
 
     def _warn_of_poor_windows(self) -> None:
@@ -110,20 +117,23 @@ class Schedule:
                     )  # fmt: skip
 
     def _order(self, domain: int, epoch: int) -> Order:
-        which = self.domains[domain]
-        return Order(
-            which.samples_in(epoch),
-            seed=self.seed,
-            epoch=epoch,
-            domain=which.name,
-            block=self.params.block or which.block,
-            lanes=self.params.lanes,
-            window=self.params.window,
-        )
+        return self.domains[domain].order_of(epoch, self.seed, self.params, self.shuffle)
 
     def length_of(self, epoch: int) -> int | None:
         """Positions of this epoch: of the first one maybe another number."""
         return self.length if self.mixture is not None else self.domains[0].samples_in(epoch)
+
+    def before(self, epoch: int) -> int:
+        """Positions of all epochs before this one."""
+        return 0 if self.mixture is not None else self.domains[0].before(epoch)
+
+    def _epoch_at(self, place: int) -> tuple[int, int | None]:
+        """Where the epoch begins and ends that a position, counted through all epochs, is in."""
+        if self.mixture is not None:
+            return 0, self.length
+        first, each = self.domains[0].first, self.domains[0].samples
+        epoch = 0 if place < first else 1 + (place - first) // each
+        return self.before(epoch), self.before(epoch + 1)
 
     def reached(self, epoch: int, position: int) -> I64:
         """int64 [domains]: samples of each domain before this position, in all epochs."""
@@ -148,23 +158,27 @@ class Schedule:
                 samples[mine] = self.order(d, e)[places[mine]] + self.domains[d].first_of(e)
         return domains, epochs, samples, places
 
-    def plan(self, epoch: int, start: int, rows: int = MAX_ROWS) -> StepPlan:
-        """The next steps from a position on: as many as give this rank `rows` rows, at most up to the epoch's end."""
-        steps = max(1, min(rows // self.batch_size, MAX_POSITIONS // self.step))
-        stop = start + steps * self.step
+    def plan(self, epoch: int, start: int, rows: int = MAX_ROWS, most: int | None = None) -> StepPlan:
+        """The next steps from a position on, all of one size: as many as give this rank `rows` rows, at most `most`,
+        and up to the end of the epoch or of a stage of batch sizes."""
+        place = self.before(epoch) + start
+        (step, end), mine_of_step = self.steps.at(place), self._rows[self.steps.stage(place)]
+        steps = max(1, min(rows // len(mine_of_step), MAX_POSITIONS // step))
+        steps = min(steps, steps if most is None else most, steps if end is None else -(-(end - place) // step))
+        stop = start + steps * step
         length = self.length_of(epoch)
         if length is not None and length < stop:
             stop = length
-            steps = -(-(stop - start) // self.step)
+            steps = -(-(stop - start) // step)
         found = self.samples(epoch, start, stop)
         if self.mixture is None:
-            mine = np.arange(steps)[:, None] * self.step + self._rows
+            mine = np.arange(steps)[:, None] * step + mine_of_step
             mine[mine >= stop - start] = -1
         else:
-            mine = self._dealt(found[0], found[3], start, steps)
-        return StepPlan(epoch, start, stop, self.step, *found, mine, self.reached(epoch, start))
+            mine = self._dealt(found[0], found[3], start, steps, step)
+        return StepPlan(epoch, start, stop, step, *found, mine, self.reached(epoch, start))
 
-    def _dealt(self, domains: I64, places: I64, start: int, steps: int) -> I64:
+    def _dealt(self, domains: I64, places: I64, start: int, steps: int, step: int) -> I64:
         """This rank's rows of a mixed stream, as StepPlan.mine.
 
         Domains advance at different speeds, so rows of a step have no fixed lanes. Each step's rows are sorted by lane
@@ -172,17 +186,18 @@ class Schedule:
         neighbouring lanes. This way two or three hosts read a window if a step has at least as many rows as there are
         lanes. With MixParams.even the rows of each domain are dealt one by one instead, from a rank on that is chance.
         """
-        ranks, lanes, even = self.step // self.batch_size, self.params.lanes, self.mixture.params.even  # type: ignore[union-attr]
-        key = np.full(steps * self.step, max(lanes, len(self.domains)), np.int64)  # empty rows come last
+        ranks, lanes, even = self.ranks, self.params.lanes, self.mixture.params.even  # type: ignore[union-attr]
+        size = step // ranks
+        key = np.full(steps * step, max(lanes, len(self.domains)), np.int64)  # empty rows come last
         key[: len(places)] = domains if even else places % lanes * coprime(round(lanes * GOLDEN), lanes) % lanes
-        in_order = np.argsort(key.reshape(steps, self.step), axis=1, kind="stable")
+        in_order = np.argsort(key.reshape(steps, step), axis=1, kind="stable")
         if even:
-            turn = mix(np.arange(steps, dtype=np.uint64) + np.uint64(start // self.step)) % np.uint64(ranks)
+            turn = mix(np.arange(steps, dtype=np.uint64) + np.uint64(start // step)) % np.uint64(ranks)
             turn = turn.astype(np.int64)  # by chance: the same number of rows in every step would favour some ranks
-            dealt = (self.rank - turn)[:, None] % ranks + ranks * np.arange(self.batch_size)
+            dealt = (self.rank - turn)[:, None] % ranks + ranks * np.arange(size)
             mine = np.sort(np.take_along_axis(in_order, dealt, axis=1), axis=1)
         else:
-            mine = np.sort(in_order[:, self.rank * self.batch_size : (self.rank + 1) * self.batch_size], axis=1)
-        mine = mine + np.arange(steps)[:, None] * self.step
+            mine = np.sort(in_order[:, self.rank * size : (self.rank + 1) * size], axis=1)
+        mine = mine + np.arange(steps)[:, None] * step
         mine[mine >= len(places)] = -1
         return mine

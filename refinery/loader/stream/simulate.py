@@ -111,7 +111,7 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
     whole, last = divmod(params.tokens, params.shard_tokens)
     sizes = [params.shard_tokens] * whole + [last] * (last > 0)
     domain = Domain("", enumerate(sizes), params.sequence_length)
-    shape = {"world_size": params.world_size, "batch_size": params.batch_size}
+    shape: dict[str, Any] = {"world_size": params.world_size, "batch_size": params.batch_size}
     schedule = Schedule([domain], None, order=params.order, seed=params.seed, rank=0, **shape)
     order, step, cached = schedule.order(0, 0), schedule.step, params
     params = _as_kept(params, domain, schedule)

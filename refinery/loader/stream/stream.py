@@ -14,20 +14,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from refinery.loader.arguments import MOST, flag, of_kind, whole
+from refinery.loader.arguments import MOST, whole
 from refinery.loader.format.manifest import SPLITS
-from refinery.loader.order.context_parallel import ContextSlice
+from refinery.loader.order.batch_stages import BatchStage, batch_stages
 from refinery.loader.order.length_stages import LengthStage, length_stages
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.order.subset import check_subset
 from refinery.loader.packing.best_fit_domain import PieceStarts
-from refinery.loader.packing.packing import BestFitParams, Packing, packing_params
-from refinery.loader.read.damage import ON_DAMAGE, Damage, SkippingSource
+from refinery.loader.packing.buckets import LengthBuckets
+from refinery.loader.packing.packing import Packing, packing_params
+from refinery.loader.read.damage import Damage, SkippingSource
 from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.read.samples import DocumentStarts, Domain
 from refinery.loader.read.versions.past_source import PastSource
@@ -35,11 +36,19 @@ from refinery.loader.read.versions.versions import Version, Versions
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.open_store import open_with
 from refinery.loader.storage.store import Store
-from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
-from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
+from refinery.loader.stream.assemble import Assembler, BatchParams, PreparedBatch, TokenAssembler
+from refinery.loader.stream.fill_in_middle import for_corpus
 from refinery.loader.stream.lookahead import Lookahead, live_ranges
 from refinery.loader.stream.loops import Arranger
-from refinery.loader.stream.masks import MaskParams
+from refinery.loader.stream.options import (
+    BatchOptions,
+    FlatOptions,
+    ReadOptions,
+    RowOptions,
+    check_keywords,
+    grouped,
+    shows_options,
+)
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.resumed import ResumedBatches
 from refinery.loader.stream.state import (
@@ -72,8 +81,10 @@ class TokenStream(ResumedBatches):
     sequence_length: with LengthStages rows are shorter at first: B x n rows of S / n tokens, S being the longest, and
     all that is counted in rows or steps is as with S (refinery.loader.order.length_stages).
 
+    batch_size: rows of one rank; with BatchStages it changes (refinery.loader.order.batch_stages).
+
     prefix: local folder, gs://bucket/prefix, s3://bucket/prefix or https:// URL, or a store, which stays open. epochs:
-    number of epochs, None for no end, with loop="restart" for one. batch_size: rows of one rank. split: train or
+    number of epochs, None for no end, with loop="restart" for one. split: train or
     validation.
 
     Without `weights` all domains are one sequence in manifest order, and an epoch is all of it. Its last step is filled
@@ -96,11 +107,14 @@ class TokenStream(ResumedBatches):
     on_damage: "error", or "skip": where a shard's bytes are not those of the manifest, a row has a filler and no label,
     and `not_delivered`, states and telemetry say what is missing (refinery.loader.read.damage).
 
-    order: shape of the shuffle. fill_in_middle: reorder documents, cut between characters if `codec`, the tokenizer's
-    (encode, decode), is given. prefetch: finished batches that a thread keeps ahead; 0 for no thread. A caller that
-    calls back to back makes its batches itself in any case. remote: how to read remote corpora. shards: .bin paths;
-    stream only these (refinery.loader.stream.assignment), as if there were no others. subset: only so many rows of the
-    split, or, below 1.0, this share of each domain's (refinery.loader.order.subset).
+    order: shape of the shuffle. shuffle=False: the order of the corpus instead, shard by shard, the same in each epoch;
+    with `weights` that of each domain. fill_in_middle: reorder documents, cut between characters if `codec`, the
+    tokenizer's (encode, decode), is given. prefetch: finished batches that a thread keeps ahead; 0 for no thread. A
+    caller that calls back to back makes its batches itself in any case. remote: how to read remote corpora. shards:
+    .bin paths; stream only these (refinery.loader.stream.assignment), as if there were no others. subset: only so many
+    rows of the split, or, below 1.0, this share of each domain's (refinery.loader.order.subset).
+
+    batch, rows, reading: the keyword-only options in groups (refinery.loader.stream.options), instead of one by one.
 
     `telemetry` has the times of each step; `tokens_per_shard`, `mix` and `receipt` describe what was delivered.
 
@@ -111,11 +125,12 @@ class TokenStream(ResumedBatches):
     as a context manager, or `close` it.
     """
 
+    @shows_options
     def __init__(
         self,
         prefix: str | Path | Store,
         sequence_length: int | Sequence[LengthStage] = 4096,
-        batch_size: int = 8,
+        batch_size: int | Sequence[BatchStage] = 8,
         seed: int = 1,
         epochs: int | None = None,
         rank: int = 0,
@@ -123,41 +138,27 @@ class TokenStream(ResumedBatches):
         split: str = "train",
         weights: Mapping[str, float] | Sequence[MixStage] | MixParams | None = None,
         *,
-        loop: str = "continue",
-        labels: str = "shifted",
-        loss_mask: bool = False,
-        position_ids: bool = False,
-        doc_ids: bool = False,
-        cu_seqlens: bool = False,
-        ignore_cross_document: bool = False,
-        ignore_eos: bool = False,
-        fill_in_middle: FillInMiddleParams | None = None,
-        codec: Codec | None = None,
-        order: OrderParams | None = None,
-        prefetch: int = 1,
         worker: int = 0,
         workers: int = 1,
-        remote: RemoteParams | None = None,
-        shards: Sequence[str] | None = None,
-        subset: int | float | None = None,
-        domain_ids: bool = False,
-        sample_ids: bool = False,
-        packing: str | BestFitParams | None = None,
-        cu_seqlens_size: int | None = None,
-        cp_rank: int = 0,
-        cp_size: int = 1,
-        cp_layout: str = "zigzag",
-        on_damage: str = "error",
+        batch: BatchOptions | None = None,
+        rows: RowOptions | None = None,
+        reading: ReadOptions | None = None,
+        **options: Unpack[FlatOptions],
     ) -> None:
-        lengths, best_fit = length_stages(sequence_length), packing_params(packing)
+        check_keywords(options)
+        flat = {"batch": batch, "rows": rows, "reading": reading, **options}
+        batch, rows, reading = grouped(flat)
+        lengths, best_fit = length_stages(sequence_length), packing_params(rows.packing)
         if lengths is not None:
             sequence_length = lengths.longest
-            for name, value in (("fill_in_middle", fill_in_middle), ("packing", packing)):
-                if value is not None:
-                    raise ValueError(f"{name}: given with lengths that change, None is allowed")
-        limits = {"sequence_length": 1, "batch_size": 1, "world_size": 1, "workers": 1, "prefetch": 0}
-        given = (sequence_length, batch_size, world_size, workers, prefetch)
-        sequence_length, batch_size, world_size, workers, prefetch = (
+            if batch.fill_in_middle is not None:
+                raise ValueError("fill_in_middle: given with lengths that change, None is allowed")
+            if isinstance(best_fit, LengthBuckets):
+                raise ValueError("packing: LengthBuckets given with lengths that change, BestFitParams is allowed")
+        self._stages = batch_stages(batch_size)
+        limits = {"sequence_length": 1, "world_size": 1, "workers": 1}
+        given = (sequence_length, world_size, workers)
+        sequence_length, world_size, workers = (
             whole(name, value, least, MOST) for (name, least), value in zip(limits.items(), given, strict=True)
         )
         rank, worker = whole("rank", rank, 0, world_size - 1), whole("worker", worker, 0, workers - 1)
@@ -165,32 +166,25 @@ class TokenStream(ResumedBatches):
         epochs = None if epochs is None else whole("epochs", epochs, 1)
         if split not in SPLITS:
             raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
-        if on_damage not in ON_DAMAGE:
-            raise ValueError(f"on_damage: {on_damage!r:.80} given, {' or '.join(map(repr, ON_DAMAGE))} is allowed")
-        self._damage = Damage() if on_damage == "skip" else None
-        flags = {"loss_mask": loss_mask, "position_ids": position_ids, "doc_ids": doc_ids, "cu_seqlens": cu_seqlens}
-        excluded = {"ignore_cross_document": ignore_cross_document, "ignore_eos": ignore_eos}
-        ids = {"domain_ids": domain_ids, "sample_ids": sample_ids}
-        flags, excluded, ids = (
-            {name: flag(name, value) for name, value in each.items()} for each in (flags, excluded, ids)
-        )
-        context = ContextSlice(cp_rank, cp_size, cp_layout)
+        self._damage = Damage() if reading.on_damage == "skip" else None
         for length in (sequence_length,) if lengths is None else lengths.lengths:
-            context.spans(length)  # refuses what it cannot divide
-        of_kind("fill_in_middle", fill_in_middle, FillInMiddleParams)
-        of_kind("order", order, OrderParams)
-        of_kind("remote", remote, RemoteParams)
-        if codec is not None and not (isinstance(codec, Sequence) and len(codec) == 2 and all(map(callable, codec))):
-            raise ValueError(f"codec: {codec!r:.80} given, (encode, decode) or None is allowed")
+            batch.context.spans(length)  # refuses what it cannot divide
+        remote, shards = reading.remote, rows.shards
         self._own_store = not isinstance(prefix, Store)
         self._store = prefix if isinstance(prefix, Store) else open_with(prefix, remote.fetch if remote else None)
         self._opened = open_readable(self._store, remote)
         self.manifest, self.corpus = self._opened.manifest, self._opened.sha256
-        self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
-        self.rank, self.world_size, self.labels = rank, world_size, labels
-        self.subset = check_subset(subset)
-        self._packing = None if best_fit is None else Packing(best_fit, self._opened, sequence_length, self.subset)
-        self._shards, self.order_params = self._choose(self._opened.choose(split, shards), order)
+        self.sequence_length, self.seed, self.split = sequence_length, seed, split
+        self.batch_size = max(stage.batch_size for stage in self._stages)
+        self.rank, self.world_size, self.labels = rank, world_size, batch.labels
+        self.subset = check_subset(rows.subset)
+        self._packing = None
+        if best_fit is not None:
+            step = world_size * self.batch_size
+            self._packing = Packing(best_fit, self._opened, sequence_length, self.subset, step)
+            for width in self._packing.widths if self._packing.buckets else ():
+                batch.context.spans(width)
+        self._shards, self.order_params = self._choose(self._opened.choose(split, shards), rows.order)
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
         of_view = isinstance(self._opened, OpenedView)
         self._versions: Versions | ViewVersions = (
@@ -200,27 +194,26 @@ class TokenStream(ResumedBatches):
         self._published, self._carried = self.corpus, None
         self._remote = remote
         self._arrange = Arranger(
-            self._opened, sequence_length, seed, self.order_params, (rank, world_size, batch_size), weights, epochs,
-            loop, ids, self.subset, self._packing and self._packing.of(split, remote),
+            self._opened, sequence_length, seed, self.order_params, (rank, world_size, self._stages), weights, epochs,
+            rows.loop, batch.ids, self.subset, self._packing and self._packing.of(split, remote), shuffle=rows.shuffle,
         )  # fmt: skip
         schedule, looped, self._ids = self._arrange(self._shards, self._filled)
         super().__init__(schedule, worker, loop=looped, workers=workers)
         eos = self.manifest.tokenizer.eos_id
-        excluded["ignore_cross_document"] |= self._packing is not None
-        if fill_in_middle is not None:
-            fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._opened.tokenizer_store)
+        infill = batch.fill_in_middle
+        if infill is not None:
+            infill = for_corpus(infill, self.manifest, self._opened.tokenizer_store)
         self._batch_params = BatchParams(
             pad_id=eos or 0,
-            masks=MaskParams(
-                **flags, **excluded, ignore_labels=any(excluded.values()), eos_id=eos, cu_seqlens_size=cu_seqlens_size
-            ),
-            fill_in_middle=fill_in_middle,
-            codec=codec,
-            labels=labels,
+            masks=batch.masks(eos, whole_documents=self._packing is not None),
+            fill_in_middle=infill,
+            codec=batch.codec,
+            labels=batch.labels,
+            mask_labels=batch.mask_labels,
             lengths=lengths,
-            context=context if context.size > 1 else None,
+            context=batch.context if batch.cp_size > 1 else None,
         )
-        self._prefetch = prefetch
+        self._prefetch = reading.prefetch
         self._source = self._open_source(remote)
         self._stop, self._documents = self._new_documents()
 
@@ -306,6 +299,7 @@ class TokenStream(ResumedBatches):
         return state | {"check": checksum(state)}
 
     def _identity(self) -> dict[str, Any]:
+        order = asdict(self.order_params) | {"block": self.order_params.block or None}
         return {
             "version": STATE_VERSION,
             "corpus": self.corpus,
@@ -314,7 +308,7 @@ class TokenStream(ResumedBatches):
             "seed": self.seed,
             "shards": self._part,
             "subset": self.subset,
-            "order": {"version": ORDER_VERSION, **asdict(self.order_params), "block": self.order_params.block or None}
+            "order": {"version": ORDER_VERSION, **(order if self._arrange.shuffle else {"shuffle": False})}
             | (self._packing.identity if self._packing else {}),
         }
 
@@ -327,7 +321,7 @@ class TokenStream(ResumedBatches):
             "name": self.manifest.name,
             "fingerprint": self.manifest.fingerprint,
             "world_size": self.world_size,
-            "batch_size": self.batch_size,
+            "batch_size": self.batch_size if len(self._stages) == 1 else [asdict(each) for each in self._stages],
             "mix": self.mix,
             "masks": {name: masks[name] for name in ("ignore_cross_document", "ignore_eos")},
             "fill_in_middle": None if infill is None else asdict(infill),

@@ -15,6 +15,8 @@ from typing import Any, Unpack
 
 import torch
 
+from refinery.loader.stream.options import check_dataloader
+from refinery.loader.torch.batches import TensorBatch
 from refinery.loader.torch.dataset import STATE, TokenDataset, as_tensors
 from refinery.loader.torch.device import DevicePrefetcher, device_prefetch
 from refinery.loader.torch.options import DatasetOptions
@@ -24,6 +26,7 @@ from refinery.loader.torch.token_loader import TokenLoader
 __all__ = [
     "STATE",
     "DevicePrefetcher",
+    "TensorBatch",
     "TokenDataset",
     "TokenLoader",
     "as_tensors",
@@ -46,5 +49,6 @@ def build_dataloader(
     pin_memory: by default if CUDA is available. dataloader: more arguments of torch's DataLoader (prefetch_factor,
     multiprocessing_context, timeout, ...).
     """
+    check_dataloader(dataloader or {})
     pin = torch.cuda.is_available() if pin_memory is None else pin_memory
     return TokenLoader(TokenDataset(prefix, **options), num_workers=num_workers, pin_memory=pin, **(dataloader or {}))

@@ -3,17 +3,19 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from refinery.loader.order.arrays import Batch
-from refinery.loader.stream.buffers import owns_memory
+from refinery.loader.order.arrays import TokenBatch
+from refinery.loader.order.buffers import owns_memory
+from refinery.loader.stream.options import check_keywords
 from refinery.loader.stream.packed.packed_stream import PackedStream
 from refinery.loader.stream.stream import TokenStream
-from refinery.loader.torch.options import PackedOptions, check_keywords
+from refinery.loader.torch.batches import TensorBatch
+from refinery.loader.torch.options import DatasetOptions, PackedOptions
 from refinery.loader.torch.ranks import default_rank, rank_in, warn_of_groups
 
 State = dict[str, Any]
@@ -26,9 +28,10 @@ TRAINER = (
 )
 
 
-def as_tensors(batch: Mapping[str, Any]) -> Batch:
+def as_tensors(batch: TokenBatch) -> TensorBatch:
     """The batch as contiguous tensors, each with memory of its own, so writing to one changes no other."""
-    return {name: _tensor(value) if isinstance(value, np.ndarray) else value for name, value in batch.items()}
+    made = {name: _tensor(value) if isinstance(value, np.ndarray) else value for name, value in batch.items()}
+    return cast(TensorBatch, made)
 
 
 def _tensor(value: np.ndarray[Any, Any]) -> torch.Tensor:
@@ -36,7 +39,7 @@ def _tensor(value: np.ndarray[Any, Any]) -> torch.Tensor:
     return torch.from_numpy(value if own else np.array(value, order="C"))
 
 
-class TokenDataset(IterableDataset[Batch]):
+class TokenDataset(IterableDataset[TensorBatch]):
     """The batches of a TokenStream as tensors. Takes the stream's arguments, and its state.
 
     packed: of a PackedStream instead. Pass it to a DataLoader with batch_size=None, since an item is already a batch;
@@ -64,7 +67,7 @@ class TokenDataset(IterableDataset[Batch]):
         **options: Unpack[PackedOptions],
     ) -> None:
         super().__init__()
-        check_keywords(options)
+        check_keywords(options, DatasetOptions.__annotations__)
         if (rank is None) != (world_size is None):
             raise ValueError(f"rank, world_size: {rank}, {world_size} given, both or neither is allowed")
         if group is not None and rank is not None:
@@ -84,6 +87,7 @@ class TokenDataset(IterableDataset[Batch]):
         self._state: State | None = None  # in a spawned worker process: where to start
         self._of_worker: State | None = None  # in a worker: the position of its stream
         self._stream: TokenStream | None = self._kind(prefix, **self.options)  # invalid arguments fail immediately
+        self._loop = self._stream.loop
 
     @property
     def stream(self) -> TokenStream:
@@ -97,7 +101,7 @@ class TokenDataset(IterableDataset[Batch]):
     @property
     def loop(self) -> str:
         """What a `for` loop delivers: "continue", "epoch" or "restart"."""
-        return self.stream.loop
+        return self._loop
 
     def __len__(self) -> int:
         """Batches of a whole loop, wherever the stream is. Raises TypeError if it has no end."""
@@ -112,7 +116,7 @@ class TokenDataset(IterableDataset[Batch]):
         """For worker processes: the arguments and the position, without open files and threads."""
         return self.__dict__ | {"_stream": None, "_state": self.stream.state_dict()}
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[TensorBatch]:
         fetcher = sys._getframe(1).f_locals.get("self")  # of a DataLoader, which says nothing else to a data set
         if getattr(fetcher, "auto_collation", False):
             raise RuntimeError(
@@ -148,24 +152,27 @@ class TokenDataset(IterableDataset[Batch]):
                 f"which loses tokens; write accelerator.prepare(loader) with loader = {INSTEAD}"
             )
 
-    def _batches_of_worker(self, worker: int, workers: int) -> Iterator[Batch]:
+    def _batches_of_worker(self, worker: int, workers: int) -> Iterator[TensorBatch]:
         if worker == 0:
-            if self._of_worker is None and int(self._begun) > self._loops and self.options.get("loop") != "restart":
+            if self._of_worker is None and int(self._begun) > self._loops and self._loop != "restart":
                 raise RuntimeError(
                     "TokenDataset: a second loop with worker processes would repeat batches, since a DataLoader does "
                     f"not say which were delivered; use {INSTEAD}, or num_workers=0, or loop='restart' for evaluation"
                 )
             self._begun[0] = self._loops + 1
+        fresh = self._of_worker is None
         state = self._worker_state(worker, workers)
         stream = self._kind(self.prefix, **self.options, worker=state["offset"], workers=workers)
         try:
             stream.load_state_dict(state["stream"])
-            for batch in stream:
+            if fresh and stream.loop == "restart" and stream.steps_left == 0:
+                stream.restart()  # the end of a loop is the beginning of the next one
+            while (batch := next(stream, None)) is not None:  # not a loop, which might begin anew
                 now = stream.state_dict()
                 self._of_worker = {"stream": now, "worker": worker, "workers": workers, "offset": workers - 1}
                 tensors = as_tensors(batch)
                 if self.carry_state:
-                    tensors[STATE] = json.dumps(now)
+                    tensors[STATE] = json.dumps(now)  # type: ignore[literal-required] # the loader takes it out again
                 yield tensors
         finally:
             stream.close()

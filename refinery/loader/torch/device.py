@@ -3,12 +3,12 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 
-from refinery.loader.order.arrays import Batch
 from refinery.loader.stream.telemetry import Telemetry
+from refinery.loader.torch.batches import TensorBatch
 from refinery.loader.torch.dataset import State
 
 CUDA: Any = torch.cuda  # only partly typed
@@ -17,12 +17,12 @@ CUDA: Any = torch.cuda  # only partly typed
 class DevicePrefetcher:
     """Batches on `device`; the next one is copied while the current one is used. See `device_prefetch`."""
 
-    def __init__(self, batches: Iterable[Batch], device: str | torch.device) -> None:
+    def __init__(self, batches: Iterable[TensorBatch], device: str | torch.device) -> None:
         self.device = torch.device(device)
         self._batches = batches
         self._telemetry: Telemetry | None = getattr(batches, "telemetry", None)
         self._copy_stream = CUDA.Stream(self.device) if self.device.type == "cuda" else None
-        self._source: Iterator[Batch] | None = None
+        self._source: Iterator[TensorBatch] | None = None
         self._ahead: _Copied | None = None
         self._state: State | None = None
         self._moved = False  # the position was set since the last batch
@@ -34,7 +34,7 @@ class DevicePrefetcher:
     def __bool__(self) -> bool:
         return True
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[TensorBatch]:
         how, self._moved = getattr(self._batches, "loop", None), False
         if how == "restart":
             self._ahead = None
@@ -72,13 +72,13 @@ class DevicePrefetcher:
         if self._copy_stream is None:
             started = time.perf_counter_ns()
             moved = {name: v.to(self.device) if isinstance(v, torch.Tensor) else v for name, v in batch.items()}
-            return _Copied(moved, state, host_ns=time.perf_counter_ns() - started)
+            return _Copied(cast(TensorBatch, moved), state, host_ns=time.perf_counter_ns() - started)
         events = CUDA.Event(enable_timing=True), CUDA.Event(enable_timing=True)
         with CUDA.stream(self._copy_stream):
             events[0].record()
             moved = {name: self._copy(v) if isinstance(v, torch.Tensor) else v for name, v in batch.items()}
             events[1].record()
-        return _Copied(moved, state, events=events)
+        return _Copied(cast(TensorBatch, moved), state, events=events)
 
     def _copy(self, value: torch.Tensor) -> torch.Tensor:
         """Non-blocking copies need contiguous pinned memory, which PyTorch's allocator keeps until they are done."""
@@ -141,13 +141,13 @@ class DevicePrefetcher:
 class _Copied:
     """A batch on the device or being copied to it. events: around the copy, on CUDA. host_ns: copy time elsewhere."""
 
-    batch: Batch
+    batch: TensorBatch
     state: State | None
     events: tuple[Any, Any] | None = None
     host_ns: int = 0
 
 
-def device_prefetch(batches: Iterable[Batch], device: str | torch.device) -> DevicePrefetcher:
+def device_prefetch(batches: Iterable[TensorBatch], device: str | torch.device) -> DevicePrefetcher:
     """Iterate over `batches` (dicts of tensors) on `device`.
 
     On CUDA the next batch is copied from pinned memory on a separate CUDA stream while the caller uses the current one;

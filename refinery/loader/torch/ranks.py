@@ -2,13 +2,16 @@
 
 import os
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
-# Dimensions of a mesh along which processes need the same data, by the names that PyTorch, Megatron and Accelerate use.
+# Dimensions of a mesh along which processes need the same data, by the names that PyTorch, Megatron and Accelerate use,
+# and those along which each reads data of its own.
 SAME_DATA = {"tp", "cp", "pp", "sp", "ep", "etp", "tensor", "context", "pipeline", "sequence", "expert"}
+OTHER_DATA = {"dp", "ddp", "fsdp", "hsdp", "data", "data_parallel", "dp_replicate", "dp_shard", "replicate", "shard"}
 
 
 def default_rank() -> tuple[int, int]:
@@ -29,7 +32,7 @@ def rank_in(group: Any) -> tuple[int, int]:
 
     A mesh may have several dimensions (such as dp_replicate and dp_shard), counted in its order. Raises ValueError if
     the process is not part of it, and for a mesh with a dimension of tensor, context, pipeline, sequence or expert
-    parallelism, along which all need the same data.
+    parallelism, along which all need the same data, or of several dimensions of which one has no name of OTHER_DATA.
     """
     if isinstance(group, DeviceMesh):
         names = group.mesh_dim_names or ()
@@ -39,6 +42,7 @@ def rank_in(group: Any) -> tuple[int, int]:
             given = f"group: a mesh with the dimension {same[0]!r} given, whose ranks need the same data; "
             raise ValueError(given + (f"group=mesh[{', '.join(map(repr, rest))}] is allowed" if rest else
                                       "rank=0, world_size=1 gives all of them the same"))  # fmt: skip
+        _check_dimensions(names, group.mesh.ndim)
         place = group.get_coordinate()
         if place is None:
             raise ValueError(
@@ -52,6 +56,21 @@ def rank_in(group: Any) -> tuple[int, int]:
     if rank < 0:
         raise ValueError("group: the group given does not include this process")
     return rank, dist.get_world_size(group)
+
+
+def _check_dimensions(names: Sequence[str], count: int) -> None:
+    """Raise ValueError for a mesh of several dimensions unless ranks read different data along each of them."""
+    unknown = [name for name in names if name not in OTHER_DATA]
+    if count == 1 or (names and not unknown):
+        return
+    what = f"with the dimension {unknown[0]!r}" if unknown else f"of {count} dimensions without names"
+    known = [name for name in names if name in OTHER_DATA] or ["dp"]
+    how = "" if names else "init_device_mesh(..., mesh_dim_names=...) names them, and "
+    raise ValueError(
+        f"group: a mesh {what} given, along which ranks may need the same data; {how}only the dimensions along which "
+        f"each reads other data are allowed, such as group=mesh[{', '.join(map(repr, known))}]. Several are passed "
+        f"together if their names are among {', '.join(sorted(OTHER_DATA))}; another one alone, or flattened"
+    )
 
 
 def warn_of_groups() -> None:

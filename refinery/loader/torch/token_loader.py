@@ -4,16 +4,17 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from torch.utils.data import DataLoader
 
-from refinery.loader.order.arrays import Batch
+from refinery.loader.stream.options import no_attribute
 from refinery.loader.stream.telemetry import Telemetry
+from refinery.loader.torch.batches import TensorBatch
 from refinery.loader.torch.dataset import STATE, TRAINER, State, TokenDataset
 
 
-class TokenLoader(DataLoader[Batch]):
+class TokenLoader(DataLoader[TensorBatch]):
     """A DataLoader over a TokenDataset whose state is that after the last batch delivered, also with workers.
 
     Loops, lengths, `skip` and `restart` are the stream's, with any number of workers, inside a loop, too. `telemetry`
@@ -33,6 +34,11 @@ class TokenLoader(DataLoader[Batch]):
         self.telemetry: Telemetry = Telemetry() if self.num_workers else dataset.stream.telemetry
         self._last: str | None = None  # state of the last batch delivered, with workers
         self._moved = True  # the position was set, so workers have to begin there
+
+    if not TYPE_CHECKING:  # a checker would take every name for one that there is
+
+        def __getattr__(self, name):
+            raise no_attribute(self, name)
 
     @property
     def loop(self) -> str:
@@ -67,9 +73,9 @@ class TokenLoader(DataLoader[Batch]):
             self._last = None
         return self.token_dataset
 
-    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override,unused-ignore]
+    def __iter__(self) -> Iterator[TensorBatch]:  # type: ignore[override,unused-ignore]
         self.token_dataset.check_rank()
-        if self.num_workers and self.loop == "restart" and not self._moved:
+        if self.num_workers and self.loop == "restart" and (not self._moved or self.steps_left == 0):
             self.restart()
         batches = self._begin()
         left = self.steps_left
@@ -82,7 +88,7 @@ class TokenLoader(DataLoader[Batch]):
                 except StopIteration:
                     return
                 if self.num_workers:
-                    self._last = batch.pop(STATE)
+                    self._last = cast(dict[str, Any], batch).pop(STATE)  # added in a worker process
                     self.telemetry.record(batch["input_ids"].numel(), wait=time.perf_counter_ns() - asked)
                 left = None if left is None else left - 1
                 self.end_of_dataloader = left == 0
@@ -94,7 +100,7 @@ class TokenLoader(DataLoader[Batch]):
             if gradients is not None:
                 gradients._remove_dataloader(self)
 
-    def _begin(self) -> Iterator[Batch]:
+    def _begin(self) -> Iterator[TensorBatch]:
         """Batches from the last one delivered on."""
         dataset = self._at_last()
         dataset.moved()

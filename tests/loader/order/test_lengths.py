@@ -170,6 +170,44 @@ def test_wrong_stage(given: Any) -> None:
         LengthStage(**given)
 
 
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 9) | st.integers(1, 160), min_size=1, max_size=30),
+    stages=st.lists(st.tuples(st.sampled_from([1, 2, 4, 8, 16]), st.integers(1, 200)), max_size=4),
+    skipped=st.integers(0, 9),
+)
+def test_rows_of_whole_documents_are_cut_as_well(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], stages: list[tuple[int, int]], skipped: int
+) -> None:
+    """Best fit packs rows of the longest length; shorter rows are parts of these, with the labels that these have."""
+    corpus = build_numbered(tmp_path_factory.mktemp("packed"), {"web": [lengths]})
+    chosen = [*(LengthStage(*stage) for stage in stages), LengthStage(L)]
+    found: list[int] = []
+    options: dict[str, Any] = {"packing": "best_fit", **ALL}
+    with stream(corpus, chosen, **options) as cut, stream(corpus, L, **options) as whole:
+        samples = cut._schedule.domains[0].samples
+        for i, (short, full) in enumerate(zip(cut, whole, strict=True)):
+            per_epoch = cut.steps_per_epoch or 0
+            size = length_at(chosen, (i // per_epoch * samples + i % per_epoch * 2) * L)
+            assert short["input_ids"].shape == (2 * L // size, size)
+            for name in ("input_ids", "labels", "loss_mask"):
+                assert short[name].ravel().tolist() == full[name].ravel().tolist()
+            ids, positions = full["doc_ids"].reshape(-1, size), full["position_ids"].reshape(-1, size)
+            assert (short["doc_ids"] == np.where(ids < 0, -1, ids - ids[:, :1])).all()
+            real = ids >= 0
+            begins = np.arange(size) - positions  # where in the short row its document began, or before the row
+            assert (short["position_ids"] == np.minimum(np.arange(size) - begins, np.arange(size)))[real].all()
+            found += short["input_ids"][short["doc_ids"] >= 0].tolist()
+        state = cut.state_dict()
+        assert state == whole.state_dict()
+        cut.restart()
+        cut.skip(min(skipped, (cut.steps or 1) - 1))
+        with stream(corpus, L, **options, batch_size=1) as other:
+            other.load_state_dict(cut.state_dict())
+            assert next(other)["input_ids"][0].tolist() == next(cut)["input_ids"].ravel()[:L].tolist()
+    assert sorted(found) == sorted(2 * list(range(sum(lengths))))
+
+
 def test_packed_rows_have_one_length(corpus: Path) -> None:
     with pytest.raises(ValueError, match="they are already packed"):
         PackedStream(corpus, sequence_length=STAGES)

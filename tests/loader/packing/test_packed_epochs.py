@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from refinery.loader import (
     BestFitParams,
     FillInMiddleParams,
-    LengthStage,
     OrderParams,
     PackedStream,
     RemoteParams,
@@ -237,11 +236,10 @@ def test_fill_in_middle_keeps_documents_in_their_places(corpus: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"packing": "first_fit"}, "packing: 'first_fit' given, 'best_fit', BestFitParams or None"),
+        ({"packing": "first_fit"}, "packing: 'first_fit' given, 'best_fit', BestFitParams, LengthBuckets or None"),
         ({"packing": True}, "packing: True given"),
         ({"sequence_length": 1}, "sequence_length: 1 given with packing, 2 or more"),
         ({"sequence_length": 1 << 24}, "given with packing, less than 2"),
-        ({"sequence_length": [LengthStage(8, 100), LengthStage(16)]}, "packing: given with lengths that change"),
     ],
 )
 def test_refused(corpus: Path, options: dict[str, Any], message: str) -> None:

@@ -98,6 +98,25 @@ def test_evaluation_goes_on_once_after_a_state(corpus: Path) -> None:
     assert loop(again) == want
 
 
+@pytest.mark.parametrize("options", [{}, EPOCHS, MIXED, {"packing": "best_fit"}], ids=["one", "epochs", "mixed", "fit"])
+def test_a_state_of_the_end_is_a_beginning(corpus: Path, options: dict[str, Any]) -> None:
+    """Saved after the last batch, before the loop is over and after it; with another batch size, too."""
+    batches = stream(corpus, loop="restart", **options)
+    want = loop(batches)
+    states = [batches.state_dict()]
+    loop(batches, len(want))
+    states.append(batches.state_dict())
+    assert states[0] == states[1]
+    for batch_size in (2, 3):
+        expected = loop(stream(corpus, loop="restart", batch_size=batch_size, **options))
+        again = stream(corpus, loop="restart", batch_size=batch_size, **options)
+        again.load_state_dict(states[0])
+        assert loop(again) == expected == loop(again)
+    again.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        loop(again)
+
+
 def test_a_closed_stream_stays_closed(corpus: Path) -> None:
     for how in LOOPS:
         batches = stream(corpus, loop=how, epochs=1)

@@ -1,6 +1,7 @@
 """Masks against a per-token reference and against numpy, with random boundaries, and rejected arguments."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refinery.loader import TokenStream
 from refinery.loader.native import masks as kernel
 from refinery.loader.stream import masks
 from refinery.loader.stream.masks import IGNORE, PADDING, MaskParams, fill, fill_read
 from tests.loader import masks_oracle
+from tests.loader.numbered import build_numbered
 
 EOS = 7
 ALL = MaskParams(ignore_cross_document=True, ignore_eos=True, eos_id=EOS)
@@ -312,3 +315,19 @@ def test_views_of_the_same_tokens_are_read_only_and_say_why() -> None:
     masked = fill(tokens.copy(), *none, MaskParams(False, False, False, False))
     masked["labels"][...] = -100  # an array of its own
     assert masked["input_ids"].tolist() == batch["input_ids"].tolist()
+
+
+@pytest.mark.parametrize("packing", [None, "best_fit"])
+def test_labels_without_a_copy(tmp_path: Path, packing: Any) -> None:
+    """mask_labels=False: labels are the next tokens, in the memory of the inputs, and loss_mask is as it was."""
+    corpus = build_numbered(tmp_path, {"a": [[5, 30, 7, 1, 90]]})
+    asked: dict[str, Any] = {"loss_mask": True, "ignore_cross_document": True, "packing": packing, "epochs": 1}
+    with TokenStream(corpus, 16, 3, **asked) as masked, TokenStream(corpus, 16, 3, mask_labels=False, **asked) as plain:
+        for one, other in zip(masked, plain, strict=True):
+            assert (one["input_ids"] == other["input_ids"]).all() and (one["loss_mask"] == other["loss_mask"]).all()
+            assert (other["labels"] == np.where(one["loss_mask"], one["labels"], other["labels"])).all()
+            assert (other["labels"][:, :-1] == other["input_ids"][:, 1:]).all()
+            assert np.shares_memory(other["labels"], other["input_ids"])
+    for wrong in ({"loss_mask": False}, {"labels": "unshifted"}):
+        with pytest.raises(ValueError, match="mask_labels: False given without"):
+            TokenStream(corpus, 16, 3, mask_labels=False, **(asked | wrong))

@@ -160,3 +160,16 @@ def test_a_data_set_made_before_its_rank_was_known(corpus: str, monkeypatch: pyt
 def test_wrong_groups(corpus: str) -> None:
     with pytest.raises(ValueError, match="group, rank: both given"):
         TokenDataset(corpus, group=object(), rank=0, world_size=1, **OPTIONS)
+
+
+@EACH
+def test_a_state_of_the_end_of_an_evaluation_is_a_beginning(corpus: str, workers: int, device: bool) -> None:
+    batches = opened(corpus, workers, device, loop="restart", epochs=1)
+    want = loop(batches)
+    state = batches.state_dict()
+    again = opened(corpus, workers, device, loop="restart", epochs=1)
+    again.load_state_dict(state)
+    assert loop(again) == want == loop(again)
+    data = TokenDataset(corpus, **(OPTIONS | {"loop": "restart", "epochs": 1}))
+    data.load_state_dict(state)
+    assert sorted(loop(DataLoader(data, batch_size=None, num_workers=workers))) == sorted(want)

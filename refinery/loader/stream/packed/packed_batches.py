@@ -22,10 +22,10 @@ class PackedAssembler(Assembler):
         super().__init__(schedule, params, **how)
         self._packed = rows
         self.contents: deque[tuple[int, int, int]] = deque()  # rows, documents, tokens of each batch that was made
-        self._masks = replace(params.masks, ignore_labels=True, ignore_cross_document=True)
+        self._masks = replace(params.masks, ignore_labels=params.mask_labels, ignore_cross_document=True)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
-        length = self._shape[1] - 1
+        length, shape = self._width - 1, (plan.mine.shape[1], self._width)
         domains, samples = plan.rows(plan.domains, 0), plan.rows(plan.samples)
         files, places = np.full(samples.shape, -1), np.zeros(samples.shape, np.int64)
         for d, domain in enumerate(self._schedule.domains):
@@ -36,7 +36,7 @@ class PackedAssembler(Assembler):
             places[mine] = (begins - domain.starts[which]) // length
         for i in steps:
             started = time.perf_counter_ns()
-            tokens = self._empty(self._shape, np.int64)
+            tokens = self._empty(shape, np.int64)
             tokens[files[i] < 0] = self._params.pad_id
             read = files[i].tolist(), places[i].tolist()
             starts, counts, valid, loss = self._packed.read(*read, tokens)
@@ -47,7 +47,8 @@ class PackedAssembler(Assembler):
             batch = masks.fill_read(tokens, starts, counts, valid, self._masks, self._empty)
             batch.update(columns)
             if loss is not None:
-                batch["labels"][~loss] = masks.IGNORE
+                if self._params.mask_labels:
+                    batch["labels"][~loss] = masks.IGNORE
                 if "loss_mask" in batch:
                     batch["loss_mask"] &= loss
             self.contents.append((int((valid > 0).sum()), int(counts.sum()), int(valid.sum())))

@@ -23,6 +23,7 @@ from refinery.loader.read.remote.capacity import bytes_in_blocks, fit_cache
 from refinery.loader.read.samples import Domain
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.stream.lookahead import Lookahead, live_ranges
+from refinery.loader.stream.options import grouped
 from refinery.loader.stream.origins import EMPTY, Origin
 from refinery.loader.stream.packed.decoded_cache import DecodedParams
 from refinery.loader.stream.packed.packed_batches import PackedAssembler
@@ -66,8 +67,9 @@ class PackedStream(TokenStream):
         self._columns = texts("columns", columns, ", ".join(STRUCTURE))
         if unknown := [name for name in self._columns if name not in STRUCTURE]:
             raise ValueError(f"columns: {unknown[0]!r:.80} given, a list of {', '.join(STRUCTURE)} is allowed")
-        for name in ("fill_in_middle", "packing"):
-            if options.get(name) is not None:
+        batch, rows, _ = grouped(options)
+        for name, value in (("fill_in_middle", batch.fill_in_middle), ("packing", rows.packing)):
+            if value is not None:
                 raise ValueError(f"{name}: given, rows are packed already, so None is allowed")
         if isinstance(options.get("sequence_length", args[1] if len(args) > 1 else None), list | tuple):
             raise ValueError("sequence_length: stages given, the rows' own length is allowed; they are already packed")

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.loader_corpus import EOS, Corpus, make_corpus
 from refinery.loader import TokenStream
 from refinery.loader.format.manifest import IndexedReader
-from refinery.loader.stream.buffers import KEPT, LARGE, LEAST, Buffers, owns_memory
+from refinery.loader.order.buffers import KEPT, LARGE, LEAST, Buffers, owns_memory
 from refinery.loader.stream.masks import MaskParams
 from tests.loader import masks_oracle
 
