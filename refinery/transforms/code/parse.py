@@ -38,7 +38,7 @@ FREE_MEMORY = 500_000
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """A syntax tree. error_share: share of the bytes that the grammar could not place. widest: the most children of an
-    ERROR node, the one kind that has all of them side by side: looking at the siblings of each is quadratic there."""
+    ERROR node. It has them side by side, so looking at the siblings of each is quadratic there."""
 
     tree: tree_sitter.Tree
     error_share: float
