@@ -1,0 +1,176 @@
+"""The encoder of texts with spans: which tokens are trained, as runs of tokens in the provenance.
+
+A token is trained where every character of it is: one that is half header and half answer is never drawn by a model,
+since the header is complete before it writes. Such a token is not trained, and the document is counted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from refinery.loader.format.loss_runs import COLUMN, write_runs
+from refinery.transforms.core.answers import Answer
+from refinery.transforms.core.document import Document, Drop, text_bytes, with_text_id
+from refinery.transforms.core.marks import Marks, SpansOfAnotherText, marks_of, without_marks
+from refinery.transforms.core.stage import Note, Reason
+from refinery.transforms.tokenize.encode import (
+    ENCODE,
+    EncodedDocument,
+    Encoder,
+    TokenizerInfo,
+    TokenizerParams,
+    check_tokenizer,
+    load_encoder,
+)
+from refinery.transforms.tokenize.stretches import NotAligned, Stretches, load_stretches
+from refinery.transforms.tokenize.token_spans import Spans
+
+Bools = npt.NDArray[np.bool_]
+
+
+class ChatTokenizerParams(TokenizerParams):
+    """Which tokenizer. A chat template writes what stands around a conversation."""
+
+    bos: Annotated[str, Field(min_length=1)] | None = None
+    """name of the token that begins every text of a source with `content: spans`; null: none, and for conversations
+    always null, since their template writes it"""
+    eos: Annotated[str, Field(min_length=1)] | None = None
+    """name of the token that ends every such text, trained where the text's last character is; null: none"""
+    too_long: Literal["drop", "turns", "keep"] = "drop"
+    """a conversation of more tokens than `max_tokens`: `drop` it, keep its first `turns` up to the end of the last
+    answer that fits, or `keep` all of it, which cuts it inside a turn wherever rows are shorter"""
+    max_tokens: Annotated[int, Field(ge=2)] | None = None
+    """maximum tokens of a document; null: those of a row of `packed`, or no limit without packed rows"""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedEncoder:
+    """What `encode_marked` needs. most: tokens of a document, None for no limit."""
+
+    encoder: Encoder
+    stretches: Stretches | None
+    most: int | None
+
+
+def complete_params(params: ChatTokenizerParams, sections: Mapping[str, Any]) -> ChatTokenizerParams:
+    """The parameters with the length of packed rows for a limit. Raises ValueError for what cannot be packed, and for
+    tokens around conversations."""
+    packed = sections["packed"]
+    for name in ("bos", "eos"):
+        if getattr(params, name) is not None and any(source.content == "chat" for source in sections["sources"]):
+            raise ValueError(f"{name}: {getattr(params, name)!r:.40} given, but the template of conversations writes "
+                             "what stands around them; null is allowed, and other sources go into another recipe")  # fmt: skip
+    if packed is None:
+        return params
+    if params.too_long == "keep" or (params.max_tokens or 0) > packed.length:
+        raise ValueError(
+            f"too_long: documents longer than a row of {packed.length} tokens given with `packed`, which would cut them"
+            " inside a turn; `drop` or `turns`, and max_tokens up to the row's, are allowed"
+        )
+    return params.replace(max_tokens=params.max_tokens or packed.length)
+
+
+def load_marked_encoder(params: ChatTokenizerParams) -> MarkedEncoder:
+    """Raises ValueError as `check_tokenizer` and `load_stretches`."""
+    most = None if params.too_long == "keep" else params.max_tokens
+    stretches = None if params.path.endswith(".model") else load_stretches(params.path)
+    return MarkedEncoder(load_encoder(params), stretches, most)
+
+
+def trained_tokens(spans: Spans, marks: Marks) -> tuple[Bools, int]:
+    """Which tokens have characters of one trained span and no others, [tokens]; and how many have some and others.
+
+    A token without characters, such as a space that the tokenizer put in front, belongs to the character behind it.
+    """
+    starts, ends = spans.starts.astype(np.int64), spans.ends.astype(np.int64)
+    last = np.maximum(ends, starts + 1)
+    firsts = np.array([start for start, _ in marks.trained], np.int64)
+    stops = np.array([end for _, end in marks.trained], np.int64)
+    span = np.searchsorted(firsts, starts, "right") - 1  # the last one that begins at the token or before
+    inside = (span >= 0) & (starts < stops[span])
+    whole = inside & (last <= stops[span])
+    following = np.minimum(span + 1, len(firsts) - 1)
+    reaches = ~inside & (span + 1 < len(firsts)) & (last > firsts[following])
+    return whole, int((inside & ~whole).sum() + reaches.sum())
+
+
+def encode_marked(
+    doc: Document, resource: MarkedEncoder, params: ChatTokenizerParams
+) -> EncodedDocument | Drop | Answer:
+    """The document as tokens, with the note of those that are trained.
+
+    Raises SpansOfAnotherText where a stage changed the text without moving the spans, NotAligned where tokens and
+    characters cannot be proved to belong together.
+    """
+    marks = marks_of(doc)
+    if marks is None:
+        raise SpansOfAnotherText("a document without spans")
+    encoder = resource.encoder
+    if resource.stretches is not None:
+        ids, spans = resource.stretches.encode(doc.text, marks.controls)
+    else:
+        ids = encoder.tokenizer.encode(doc.text)
+        found = encoder.tokenizer.spans(doc.text, ids)
+        if found is None or marks.controls:
+            raise NotAligned(doc.origin)
+        spans = found
+    if not len(ids):
+        return Drop("no-tokens")
+    mask, halves = trained_tokens(spans, marks)
+    ends_trained = bool(marks.trained) and marks.trained[-1][1] == len(doc.text)
+    bos, eos = encoder.bos, encoder.eos
+    tokens = np.concatenate([np.array(bos, np.int64), ids, np.array(eos, np.int64)]).astype(encoder.dtype)
+    mask = np.concatenate([np.zeros(len(bos), np.bool_), mask, np.full(len(eos), ends_trained)])
+    counted = [f"token-over-a-border/{COLUMN}"] if halves else []
+    if resource.most is not None and len(tokens) > resource.most:
+        keep = _last_answer(mask, resource.most) if params.too_long == "turns" else 0
+        if not keep:
+            return Drop("too-long", {"tokens": len(tokens)}, {"tokens": resource.most})
+        tokens, mask = tokens[:keep], mask[:keep]
+        counted.append(f"turns-left-out/{COLUMN}")
+    mask[0] = False  # nothing predicts a document's first token
+    if not mask.any():
+        return Drop("no-token-trained")
+    meta = {**without_marks(with_text_id(doc)), COLUMN: write_runs(mask)}
+    size = text_bytes(doc.text)
+    encoded = EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, size, meta, position=doc.position)
+    return Answer(encoded, tuple(counted)) if counted else encoded
+
+
+def _last_answer(mask: Bools, most: int) -> int:
+    """Tokens up to the end of the last trained run that ends within the first `most`; 0 for none."""
+    ends = np.flatnonzero(mask[:-1] & ~mask[1:]) + 1
+    ends = ends[ends <= most]
+    return int(ends[-1]) if len(ends) else 0
+
+
+def check_marked(params: ChatTokenizerParams) -> TokenizerInfo:
+    """As `check_tokenizer`."""
+    load_marked_encoder(params)
+    return check_tokenizer(params)
+
+
+ENCODE_MARKED = replace(
+    ENCODE,
+    version=ENCODE.version,
+    summary="Turn text into token ids, and the characters that are trained into runs of tokens.",
+    params=ChatTokenizerParams,
+    judge=encode_marked,
+    prepare=load_marked_encoder,
+    check=check_marked,
+    uses=("packed", "sources"),
+    complete=complete_params,
+    notes=(
+        *ENCODE.notes,
+        Note(COLUMN, str, "the tokens that are trained, counted in the document: START-END each", column=True),
+    ),
+    reasons=(
+        *ENCODE.reasons,
+        Reason("too-long", "more tokens than `max_tokens` or a packed row", "`too_long: turns` keeps its first turns"),
+        Reason("no-token-trained", "no token consists of trained characters alone"),
+    ),
+)
