@@ -33,7 +33,6 @@ from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.reader import Reader
 from refinery.transforms.read.registry import is_own, readers
 from refinery.transforms.read.sources import READ
-from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.rows.rows_stage import ROWS
 from refinery.transforms.write.rows.writer import AS_INPUT, LAYOUT
 from refinery.transforms.write.targets import TARGET

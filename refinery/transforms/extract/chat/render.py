@@ -103,9 +103,7 @@ class ChatTemplate:
                 chosen.append((start, end))
         return tuple(chosen)
 
-    def _by_prefixes(
-        self, text: str, hidden: Sequence[Mapping[str, Any]], tools: Any, size: int, number: int
-    ) -> Span:
+    def _by_prefixes(self, text: str, hidden: Sequence[Mapping[str, Any]], tools: Any, size: int, number: int) -> Span:
         """The span of an assistant's turn, by what the template makes of the conversation up to it."""
         before = self.write(hidden[:number], tools, size, prompt=True)
         whole = self.write(hidden[: number + 1], tools, size)

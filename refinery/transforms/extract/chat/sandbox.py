@@ -31,14 +31,88 @@ MOST_NUMBER = 1 << 32  # of integers that are multiplied, or given to a method
 MOST_INDENT = 16
 
 METHODS = frozenset(
-    "capitalize count endswith find get index isalnum isalpha isdecimal isdigit islower isnumeric isspace istitle "
-    "isupper items join keys lower lstrip partition removeprefix removesuffix replace rfind rindex rpartition rsplit "
-    "rstrip split splitlines startswith strip swapcase title upper values".split()
+    [
+        "capitalize",
+        "count",
+        "endswith",
+        "find",
+        "get",
+        "index",
+        "isalnum",
+        "isalpha",
+        "isdecimal",
+        "isdigit",
+        "islower",
+        "isnumeric",
+        "isspace",
+        "istitle",
+        "isupper",
+        "items",
+        "join",
+        "keys",
+        "lower",
+        "lstrip",
+        "partition",
+        "removeprefix",
+        "removesuffix",
+        "replace",
+        "rfind",
+        "rindex",
+        "rpartition",
+        "rsplit",
+        "rstrip",
+        "split",
+        "splitlines",
+        "startswith",
+        "strip",
+        "swapcase",
+        "title",
+        "upper",
+        "values",
+    ]
 )
 FILTERS = frozenset(
-    "abs capitalize count d default dictsort e escape first float groupby indent int items join last length list lower "
-    "map max min reject rejectattr replace reverse round safe select selectattr sort string sum title tojson trim "
-    "unique upper wordcount".split()
+    [
+        "abs",
+        "capitalize",
+        "count",
+        "d",
+        "default",
+        "dictsort",
+        "e",
+        "escape",
+        "first",
+        "float",
+        "groupby",
+        "indent",
+        "int",
+        "items",
+        "join",
+        "last",
+        "length",
+        "list",
+        "lower",
+        "map",
+        "max",
+        "min",
+        "reject",
+        "rejectattr",
+        "replace",
+        "reverse",
+        "round",
+        "safe",
+        "select",
+        "selectattr",
+        "sort",
+        "string",
+        "sum",
+        "title",
+        "tojson",
+        "trim",
+        "unique",
+        "upper",
+        "wordcount",
+    ]
 )
 SIZED = (str, list, tuple, dict, range)
 
@@ -137,7 +211,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return False
         return super().is_safe_callable(obj)
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 - Jinja's names
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         self = __self
         given = (*args, *kwargs.values())
         self.work.charge(STEP + sum(len(each) for each in given if isinstance(each, SIZED)))

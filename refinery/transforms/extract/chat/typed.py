@@ -33,7 +33,9 @@ class Typed:
                 raise Refused("private-character")
             return self._hide(value, self._rest if is_assistant else self._all, is_key)
         if isinstance(value, dict):
-            return {self.hide(name, is_assistant, True): self.hide(inner, is_assistant) for name, inner in value.items()}
+            return {
+                self.hide(name, is_assistant, True): self.hide(inner, is_assistant) for name, inner in value.items()
+            }
         return [self.hide(inner, is_assistant) for inner in value] if isinstance(value, list) else value
 
     def hide_message(self, message: dict[str, Any]) -> dict[str, Any]:

@@ -77,7 +77,12 @@ def parse_line(line: Line, task: ReadTask, limits: LimitParams) -> RawDocument |
             line_text = data.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
             return conversation_of(record, line_text, task, limits, line.offset, data[:HASHED], *forms)
         return document_of(record, task, limits, line.offset, data[:HASHED], *forms)
-    if record is None and not task.further_fields and not is_utf8(data) and isinstance(record := parse_undecodable(data), dict):
+    if (
+        record is None
+        and not task.further_fields
+        and not is_utf8(data)
+        and isinstance(record := parse_undecodable(data), dict)
+    ):
         members = partial(members_of_line, data)
         found = document_of(record, task, limits, line.offset, data[:HASHED], members=members)
         if not isinstance(found, Damaged):

@@ -14,8 +14,8 @@ from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.byte_source import ByteSource
-from refinery.transforms.read.explain import about_text_field, explain_other, listed, nearest_field
 from refinery.transforms.read.conversations import conversation_of
+from refinery.transforms.read.explain import about_text_field, explain_other, listed, nearest_field
 from refinery.transforms.read.fields import (
     clean,
     document_of,

@@ -43,8 +43,12 @@ class PackedParams(Params):
 
 
 def packed_format(
-    params: PackedParams, vocab_size: int, bos_id: int | None, eos_id: int | None, columns: bool = False,
-    masked: bool = False
+    params: PackedParams,
+    vocab_size: int,
+    bos_id: int | None,
+    eos_id: int | None,
+    columns: bool = False,
+    masked: bool = False,
 ) -> PackedFormat:
     """What the rows of a corpus share. columns: whether documents may have columns for their tokens.
     masked: whether their tokens are trained by spans; such documents are never cut, and need no BOS.
