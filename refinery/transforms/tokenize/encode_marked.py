@@ -16,7 +16,7 @@ from refinery.loader.format.loss_runs import COLUMN, write_runs
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop, text_bytes, with_text_id
 from refinery.transforms.core.marks import Marks, SpansOfAnotherText, marks_of, without_marks
-from refinery.transforms.core.stage import Note, Reason
+from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.tokenize.encode import (
     ENCODE,
     EncodedDocument,
@@ -25,6 +25,7 @@ from refinery.transforms.tokenize.encode import (
     TokenizerParams,
     check_tokenizer,
     load_encoder,
+    tokenizer_files,
 )
 from refinery.transforms.tokenize.stretches import NotAligned, Stretches, load_stretches
 from refinery.transforms.tokenize.token_spans import Spans
@@ -62,8 +63,10 @@ def complete_params(params: ChatTokenizerParams, sections: Mapping[str, Any]) ->
     packed = sections["packed"]
     for name in ("bos", "eos"):
         if getattr(params, name) is not None and any(source.content == "chat" for source in sections["sources"]):
-            raise ValueError(f"{name}: {getattr(params, name)!r:.40} given, but the template of conversations writes "
-                             "what stands around them; null is allowed, and other sources go into another recipe")  # fmt: skip
+            raise ValueError(
+                f"{name}: {getattr(params, name)!r:.40} given, but the template of conversations writes what stands "
+                "around them; null is allowed, and other sources go into another recipe"
+            )
     if packed is None:
         return params
     if params.too_long == "keep" or (params.max_tokens or 0) > packed.length:
@@ -121,17 +124,19 @@ def encode_marked(
     if not len(ids):
         return Drop("no-tokens")
     mask, halves = trained_tokens(spans, marks)
-    ends_trained = bool(marks.trained) and marks.trained[-1][1] == len(doc.text)
+    end_trained = bool(marks.trained) and marks.trained[-1][1] == len(doc.text)
     bos, eos = encoder.bos, encoder.eos
-    tokens = np.concatenate([np.array(bos, np.int64), ids, np.array(eos, np.int64)]).astype(encoder.dtype)
-    mask = np.concatenate([np.zeros(len(bos), np.bool_), mask, np.full(len(eos), ends_trained)])
     counted = [f"token-over-a-border/{COLUMN}"] if halves else []
-    if resource.most is not None and len(tokens) > resource.most:
-        keep = _last_answer(mask, resource.most) if params.too_long == "turns" else 0
+    room = None if resource.most is None else resource.most - len(bos) - len(eos)
+    if room is not None and len(ids) > room:
+        keep = _last_answer(mask, room + len(eos)) if params.too_long == "turns" else 0
         if not keep:
-            return Drop("too-long", {"tokens": len(tokens)}, {"tokens": resource.most})
-        tokens, mask = tokens[:keep], mask[:keep]
+            return Drop("too-long", {"tokens": len(bos) + len(ids) + len(eos)}, {"tokens": room + len(bos) + len(eos)})
+        ids, mask, eos, end_trained = ids[:keep], mask[:keep], (), False
+        doc = replace(doc, text=doc.text[: int(spans.ends[keep - 1])])
         counted.append(f"turns-left-out/{COLUMN}")
+    tokens = np.concatenate([np.array(bos, np.int64), ids, np.array(eos, np.int64)]).astype(encoder.dtype)
+    mask = np.concatenate([np.zeros(len(bos), np.bool_), mask, np.full(len(eos), end_trained)])
     mask[0] = False  # nothing predicts a document's first token
     if not mask.any():
         return Drop("no-token-trained")
@@ -154,16 +159,23 @@ def check_marked(params: ChatTokenizerParams) -> TokenizerInfo:
     return check_tokenizer(params)
 
 
-ENCODE_MARKED = replace(
-    ENCODE,
+ENCODE_MARKED = Stage(
+    name=ENCODE.name,
     version=ENCODE.version,
     summary="Turn text into token ids, and the characters that are trained into runs of tokens.",
     params=ChatTokenizerParams,
+    section=ENCODE.section,
+    optional=False,
     judge=encode_marked,
     prepare=load_marked_encoder,
     check=check_marked,
+    files=tokenizer_files,
+    libraries=ENCODE.libraries,
     uses=("packed", "sources"),
     complete=complete_params,
+    hint=ENCODE.hint,
+    output=ENCODE.output,
+    coder=ENCODE.coder,
     notes=(
         *ENCODE.notes,
         Note(COLUMN, str, "the tokens that are trained, counted in the document: START-END each", column=True),

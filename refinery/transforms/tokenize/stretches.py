@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refinery.transforms.core.resources import read_resource
-from refinery.transforms.tokenize.load_tokenizer import file_name, load_tokenizer
+from refinery.transforms.tokenize.load_tokenizer import file_name, load_tokenizer_bytes
 from refinery.transforms.tokenize.published import ids_of
 from refinery.transforms.tokenize.tiktoken_file import tokenizer_json
 from refinery.transforms.tokenize.token_spans import Spans
@@ -109,17 +109,36 @@ def _widened(text: str, at: int, start: int, end: int, control: Control) -> tupl
     return start, end
 
 
+class WithControls:
+    """A tokenizer whose texts have the names of control tokens, where others leave them out: for looking at a corpus of
+    conversations."""
+
+    def __init__(self, stretches: Stretches) -> None:
+        self.stretches = stretches
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stretches.first, name)
+
+    def decode(self, ids: Sequence[int] | npt.NDArray[Any]) -> str:
+        """See `Stretches.decode`."""
+        return self.stretches.decode(ids)[0]
+
+
 @lru_cache(maxsize=4)
 def load_stretches(path: str) -> Stretches:
     """Raises ValueError as `load_tokenizer`, and for a SentencePiece model, which names no control tokens."""
-    first = load_tokenizer(path)
+    return read_stretches(read_resource(path), path)
+
+
+def read_stretches(data: bytes, path: str) -> Stretches:
+    """As `load_stretches`, of the bytes of a file of that name."""
+    first = load_tokenizer_bytes(data, path)
     name = file_name(path)
     if name.endswith(".model"):
         raise ValueError(
             f"path: {path!r} given, the tokenizer.json of that model is needed: a SentencePiece model does not say "
             "which control tokens a template writes"
         )
-    data = read_resource(path)
     spec = tokenizer_json(data, path) if name.endswith(".tiktoken") else parse(data)
     ids, texts = ids_of(spec), {token["content"] for token in text_tokens(spec)}
     controls = {

@@ -69,6 +69,11 @@ class TextExport:
         tokenizer = load_tokenizer(job.corpus.tokenizer)
         if tokenizer.lossless:
             return lambda tasks: ExportShards(tasks, job)
+        if self.corpus.manifest.written.is_masked:
+            raise ValueError(
+                f"{self.corpus.root}: a corpus with loss masks, and a tokenizer that does not give the text back: its "
+                "texts cannot be exported; TokenStream and PackedStream read it as it is"
+            )
         from refinery.pipelines.corpus.export.recompute import plan_recomputation
 
         return plan_recomputation(self.corpus, self.work, self.recipe, job, self.runner)

@@ -18,7 +18,7 @@ from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.file_checks import SCRATCH, check_file, collect
 from refinery.pipelines.corpus.checks.outputs import OutputChecks, listed_outputs
-from refinery.pipelines.corpus.checks.texts import check_text, notes_text_ids
+from refinery.pipelines.corpus.checks.texts import check_marked_text, check_text, notes_text_ids
 from refinery.pipelines.corpus.verify.before import Before, ChangedShard
 from refinery.pipelines.corpus.verify.keyed_rows import RunWriter, table_rows
 from refinery.pipelines.corpus.verify.lookup import FACT as LOOKUP
@@ -41,6 +41,7 @@ from refinery.pipelines.published.placement import Plan, read_plan
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.stage import Writer
 from refinery.transforms.dedup.stages import URL_DUPLICATES
+from refinery.transforms.tokenize.stretches import WithControls
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.write.lookup.entries import Hashes
 
@@ -231,6 +232,8 @@ class Checker:
         """Tokens, index and packed rows."""
         shard, (tokenizer, _) = facts.shard, self._tokenizer
         read_back = partial(check_text, tokenizer, self._lock) if tokenizer else None
+        if isinstance(tokenizer, WithControls):
+            read_back = partial(check_marked_text, tokenizer.stretches, self._lock)
         rows = sample_rows(self.manifest.fingerprint, shard.bin.path, shard.documents, self.question.samples)
         found = check_shard(self.store, self.manifest, facts, self.plan, rows, read_back, self.has_text_ids)
         finding.failures += collect(shard.bin.path, found)

@@ -150,16 +150,20 @@ def read_spans(record: str, field: str) -> tuple[str, Marks]:
     text, given = fields.get("text" if field == AUTO else field), fields.get(GIVEN)
     if not isinstance(text, str):
         raise Refused("content-not-text", type(text).__name__)
-    places = [(span.get("start"), span.get("end")) if isinstance(span, dict) else span for span in given or []]
-    if not isinstance(given, list) or not all(
-        isinstance(span, (list, tuple)) and len(span) == 2 and all(type(place) is int for place in span)
-        for span in places
-    ):
-        raise Refused("bad-spans", "pairs of whole numbers are needed")
-    trained = tuple((start, end) for start, end in places)
+    if not isinstance(given, list):
+        raise Refused("bad-spans", type(given).__name__)
+    trained = tuple(map(_span, given))
     if not are_places(trained, len(text)):
         raise Refused("bad-spans", f"ascending places up to {len(text)} are needed")
     return text, Marks(trained)
+
+
+def _span(given: Any) -> tuple[int, int]:
+    """A pair of places: a list, or an object with `start` and `end`."""
+    pair = [given.get("start"), given.get("end")] if isinstance(given, dict) else given
+    if not isinstance(pair, list) or len(pair) != 2 or not all(type(place) is int for place in pair):
+        raise Refused("bad-spans", "pairs of whole numbers are needed")
+    return pair[0], pair[1]
 
 
 def chat_files(params: ChatParams) -> tuple[str, ...]:

@@ -53,9 +53,9 @@ def _check_tags(template: ChatTemplate, text: str, tagged: list[tuple[int, int]]
         return
     if right > end:
         raise ValueError(
-            f"its {{% generation %}} leaves the end of the turn out (ends trained: 0 of 1), {text[end:right]!r:.40}, so "
-            "no model would learn to stop: set `chat.ends` to `turn` to train it, or to `template` to take the template "
-            "at its word"
+            f"its {{% generation %}} leaves the end of the turn out (ends trained: 0 of 1), {text[end:right]!r:.40}, "
+            "so no model would learn to stop: set `chat.ends` to `turn` to train it, or to `template` to take the "
+            "template at its word"
         )
     raise ValueError(
         f"its {{% generation %}} goes on behind the end of the turn, by {text[right:end]!r:.40}, which no model has to "

@@ -49,7 +49,8 @@ def template_files(template: str | None, tokenizer: str) -> tuple[str, ...]:
 
 def read_template(template: str | None, tokenizer: str, special: Mapping[str, str]) -> TemplateFile:
     """The template and the special tokens. Raises ValueError, one line, OSError for the recipe's file."""
-    source, place, config = "", "", {}
+    source, place = "", ""
+    config: dict[str, Any] = {}
     for path in candidates(template, tokenizer):
         data = read_resource(path) if path == template else _read(path)
         if data is None:
@@ -57,7 +58,7 @@ def read_template(template: str | None, tokenizer: str, special: Mapping[str, st
         text = _decoded(data, path)
         if path.endswith(".json"):
             found = _config(text, path)
-            config = found if not path == template or not config else config
+            config = config if path == template and config else found
             text = _named(found, path)
         if not place and text:
             source, place = text, path
