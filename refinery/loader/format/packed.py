@@ -53,8 +53,9 @@ DELTAS = "DELTA_BINARY_PACKED"  # of places in a text, which differ little from 
 
 @dataclass(frozen=True, slots=True)
 class PackedFormat:
-    """What every row of a corpus shares. length: places of a row. bos_id: of the token that begins every document, None
-    where none does. pad_id: of places after the last token; None does not check them. structure: names of the structure columns that its files have, of STRUCTURE."""
+    """What every row of a corpus shares. length: places of a row. bos_id: of the token that begins every document,
+    None where none does. pad_id: of places after the last token; None does not check them. structure: names of the
+    structure columns that its files have, of STRUCTURE."""
 
     length: int
     vocab_size: int

@@ -110,8 +110,8 @@ class ResumedBatches(DeliveredBatches):
             )
         if self._opened.is_masked:
             raise StateError(
-                "state: of an earlier version of this corpus, from which documents were taken since. Its loss masks are "
-                "those of the documents that are left, so it cannot continue in them; deliver the rest from the "
+                "state: of an earlier version of this corpus, from which documents were taken since. Its loss masks "
+                "are those of the documents that are left, so it cannot continue in them; deliver the rest from the "
                 "earlier version while it exists, or start a new stream with another seed"
             )
         self._halt()

@@ -151,7 +151,7 @@ def redact_inside(text: str, params: SecretsParams, values: set[bytes]) -> tuple
 
 
 def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
-    """`redact_document`, of a document that may have spans: these are moved, and no secret reaches over a control token.
+    """`redact_document`, of a document that may have spans: these are moved; no secret reaches over a control token.
 
     Raises SpanCut for a secret over the border of a span.
     """

@@ -31,7 +31,7 @@ class NotAligned(ValueError):
 
 @dataclass(frozen=True)
 class Control:
-    """A control token. special: as the file says. left, right: whether it takes the white space before it, behind it."""
+    """A control token. special: as the file says. left, right: whether it takes white space before it, behind it."""
 
     id: int
     special: bool

@@ -8,6 +8,7 @@ from typing import Any
 
 import apache_beam as beam
 
+from refinery.loader.format.loss_runs import COLUMN
 from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, seal
 from refinery.loader.storage.store import CHUNK
 from refinery.pipelines.corpus.export.export_format import KIND, Written
@@ -47,7 +48,9 @@ class TextExport:
         self.place = place = Place(self.output, identity, self.runner, manifest.name, self.say)
         facts = corpus_facts(self.corpus.root, manifest)
         job = TextJob(facts, place.root, place.work, self.options, place.fingerprint)
-        chosen_fields(self.options, facts.columns)  # raises ValueError for a field that no row has
+        chosen_fields(
+            self.options, facts.columns, manifest.written.is_masked
+        )  # raises ValueError for a field that no row has
         transform = self._transform(job)
         place.claim()
         done = place.manifest()
@@ -122,6 +125,8 @@ class TextExport:
             "sources": sources,
             "totals": {"shards": len(shards), **totals},
         }
+        if manifest.written.is_masked:
+            payload["loss_masks"] = COLUMN
         self.place.store.create(HIDDEN if self.options.declared.hidden else MANIFEST, seal(payload))
         return payload
 

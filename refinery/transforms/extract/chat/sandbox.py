@@ -31,16 +31,14 @@ MOST_NUMBER = 1 << 32  # of integers that are multiplied, or given to a method
 MOST_INDENT = 16
 
 METHODS = frozenset(
-    ("capitalize", "count", "endswith", "find", "get", "index", "isalnum", "isalpha", "isdecimal", "isdigit", "islower")
-    + ("isnumeric", "isspace", "istitle", "isupper", "items", "join", "keys", "lower", "lstrip", "partition")
-    + ("removeprefix", "removesuffix", "replace", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "split")
-    + ("splitlines", "startswith", "strip", "swapcase", "title", "upper", "values")
+    """capitalize count endswith find get index isalnum isalpha isdecimal isdigit islower isnumeric isspace istitle
+    isupper items join keys lower lstrip partition removeprefix removesuffix replace rfind rindex rpartition rsplit
+    rstrip split splitlines startswith strip swapcase title upper values""".split()  # noqa: SIM905 - a list of names
 )
 FILTERS = frozenset(
-    ("abs", "capitalize", "count", "d", "default", "dictsort", "e", "escape", "first", "float", "indent", "int")
-    + ("items", "join", "last", "length", "list", "lower", "map", "max", "min", "reject", "rejectattr", "replace")
-    + ("reverse", "round", "safe", "select", "selectattr", "sort", "string", "title", "tojson", "trim", "unique")
-    + ("upper", "wordcount")
+    """abs capitalize count d default dictsort e escape first float indent int items join last length list lower map
+    max min reject rejectattr replace reverse round safe select selectattr sort string title tojson trim unique upper
+    wordcount""".split()  # noqa: SIM905 - a list of names
 )
 SIZED = (str, list, tuple, dict, range)
 

@@ -18,8 +18,8 @@ from refinery.transforms.write.packing.plan_rows import RowPlan
 class PackedDocuments:
     """Documents in the corpus' order. tokens: of all, one behind the other, each with its BOS; an array or a memory
     map. lengths: int64 [documents]. ids: binary(16), sources: string [documents]. structure: by name, one value for
-    each token. borders: document -> where it is best cut if it is longer than a row, see split_documents. trained: bool,
-    one value for each token; None where all are."""
+    each token. borders: document -> where it is best cut if it is longer than a row, see split_documents. trained: one
+    bool for each token; None where all are."""
 
     tokens: npt.NDArray[Any]
     lengths: npt.NDArray[np.int64]
