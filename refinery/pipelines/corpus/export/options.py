@@ -117,7 +117,7 @@ def chosen_fields(options: ExportOptions, columns: Sequence[Column], is_masked: 
     mask = {"input_ids", COLUMN}
     if is_masked and {"text", *mask}.intersection(options.fields) and not mask.issubset(options.fields):
         raise ValueError(
-            f"--fields: documents without input_ids or {COLUMN} given, of a corpus with loss masks, which would be lost; "
-            "name both, or leave --fields out"
+            f"--fields: documents without input_ids or {COLUMN} given, of a corpus with loss masks, which would be "
+            "lost; name both, or leave --fields out"
         )
     return tuple(name for name in known if name in options.fields)
