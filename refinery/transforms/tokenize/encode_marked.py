@@ -41,11 +41,13 @@ class ChatTokenizerParams(TokenizerParams):
     always null, since their template writes it"""
     eos: Annotated[str, Field(min_length=1)] | None = None
     """name of the token that ends every such text, trained where the text's last character is; null: none"""
+
+
+class MarkedParams(ChatTokenizerParams):
+    """With what the section `chat` says of long documents."""
+
     too_long: Literal["drop", "turns", "keep"] = "drop"
-    """a conversation of more tokens than `max_tokens`: `drop` it, keep its first `turns` up to the end of the last
-    answer that fits, or `keep` all of it, which cuts it inside a turn wherever rows are shorter"""
     max_tokens: Annotated[int, Field(ge=2)] | None = None
-    """maximum tokens of a document; null: those of a row of `packed`, or no limit without packed rows"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +59,31 @@ class MarkedEncoder:
     most: int | None
 
 
-def complete_params(params: ChatTokenizerParams, sections: Mapping[str, Any]) -> ChatTokenizerParams:
-    """The parameters with the length of packed rows for a limit. Raises ValueError for what cannot be packed, and for
-    tokens around conversations."""
-    packed = sections["packed"]
+def complete_params(params: ChatTokenizerParams, sections: Mapping[str, Any]) -> MarkedParams:
+    """The parameters with what other sections say of long documents. Raises ValueError for what cannot be packed, and
+    for tokens around conversations."""
+    packed, chat = sections["packed"], sections["chat"]
+    cutting = sections["decontaminate"]
+    if cutting is not None and cutting.action == "cut":
+        raise ValueError(
+            "decontaminate.action: cut given, which would cut conversations inside a turn; drop or note is allowed"
+        )
     for name in ("bos", "eos"):
         if getattr(params, name) is not None and any(source.content == "chat" for source in sections["sources"]):
             raise ValueError(
-                f"{name}: {getattr(params, name)!r:.40} given, but the template of conversations writes what stands "
-                "around them; null is allowed, and other sources go into another recipe"
+                f"tokenizer.{name}: {getattr(params, name)!r:.40} given, but the template of conversations writes what "
+                "stands around them; null is allowed, and other sources go into another recipe"
             )
-    if packed is None:
-        return params
-    if params.too_long == "keep" or (params.max_tokens or 0) > packed.length:
+    most = chat.max_tokens or (packed.length if packed else None)
+    if packed and (chat.too_long == "keep" or most > packed.length):
         raise ValueError(
-            f"too_long: documents longer than a row of {packed.length} tokens given with `packed`, which would cut them"
-            " inside a turn; `drop` or `turns`, and max_tokens up to the row's, are allowed"
+            f"chat.too_long: documents of more than {packed.length} tokens, a row of `packed`, given, which would be cut "
+            "inside a turn; `drop` or `turns`, and chat.max_tokens up to the row's, are allowed"
         )
-    return params.replace(max_tokens=params.max_tokens or packed.length)
+    return MarkedParams(**params.plain(), too_long=chat.too_long, max_tokens=most)
 
 
-def load_marked_encoder(params: ChatTokenizerParams) -> MarkedEncoder:
+def load_marked_encoder(params: MarkedParams) -> MarkedEncoder:
     """Raises ValueError as `check_tokenizer` and `load_stretches`."""
     most = None if params.too_long == "keep" else params.max_tokens
     stretches = None if params.path.endswith(".model") else load_stretches(params.path)
@@ -101,9 +107,7 @@ def trained_tokens(spans: Spans, marks: Marks) -> tuple[Bools, int]:
     return whole, int((inside & ~whole).sum() + reaches.sum())
 
 
-def encode_marked(
-    doc: Document, resource: MarkedEncoder, params: ChatTokenizerParams
-) -> EncodedDocument | Drop | Answer:
+def encode_marked(doc: Document, resource: MarkedEncoder, params: MarkedParams) -> EncodedDocument | Drop | Answer:
     """The document as tokens, with the note of those that are trained.
 
     Raises SpansOfAnotherText where a stage changed the text without moving the spans, NotAligned where tokens and
@@ -153,15 +157,15 @@ def _last_answer(mask: Bools, most: int) -> int:
     return int(ends[-1]) if len(ends) else 0
 
 
-def check_marked(params: ChatTokenizerParams) -> TokenizerInfo:
+def check_marked(params: MarkedParams) -> TokenizerInfo:
     """As `check_tokenizer`."""
     load_marked_encoder(params)
     return check_tokenizer(params)
 
 
-ENCODE_MARKED = Stage(
-    name=ENCODE.name,
-    version=ENCODE.version,
+ENCODE_MARKED: Stage[Any] = Stage(
+    name="encode-masked",
+    version=1,
     summary="Turn text into token ids, and the characters that are trained into runs of tokens.",
     params=ChatTokenizerParams,
     section=ENCODE.section,
@@ -171,7 +175,7 @@ ENCODE_MARKED = Stage(
     check=check_marked,
     files=tokenizer_files,
     libraries=ENCODE.libraries,
-    uses=("packed", "sources"),
+    uses=("packed", "sources", "chat", "decontaminate"),
     complete=complete_params,
     hint=ENCODE.hint,
     output=ENCODE.output,

@@ -1,7 +1,7 @@
 """Texts with control tokens in them: each stretch of text between two control tokens is encoded as text, and a control
 token is its id. That is how libraries encode the whole: they cut it at added tokens before anything else.
 
-What stands in a stretch is text whatever it says (refinery.transforms.tokenize.tokenizer), so a control token that
+A stretch is text, whatever it says (refinery.transforms.tokenize.tokenizer), so a control token that
 somebody typed is pieces of text.
 """
 

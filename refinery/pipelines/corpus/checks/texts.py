@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refinery.loader.format.manifest import Manifest
-from refinery.transforms.core.document import ID_BYTES, TEXT_ID, TEXT_ID_SINCE, document_id
+from refinery.transforms.core.document import ID_BYTES, TEXT_ID, TEXT_ID_ALWAYS, TEXT_ID_SINCE, document_id
 from refinery.transforms.tokenize.stretches import Stretches
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
@@ -20,7 +20,9 @@ def notes_text_ids(manifest: Manifest) -> bool:
     """Whether the run noted the ids of texts that were changed. In older corpora of tokens a text may not be its
     id's."""
     name, version = TEXT_ID_SINCE
-    return any(stage.name == name and stage.version >= version for stage in manifest.stages)
+    return any(
+        stage.name == TEXT_ID_ALWAYS or (stage.name == name and stage.version >= version) for stage in manifest.stages
+    )
 
 
 def is_text_id(value: Any) -> bool:

@@ -45,6 +45,11 @@ class ChatParams(Params):
     """conversations with an assistant's turn that says nothing: `drop` them, or keep the turn untrained"""
     cut_answers: Literal["words", "whole"] = "words"
     """answers with `finish_reason: length`: their `words` are trained and their end is not, or the `whole`"""
+    too_long: Literal["drop", "turns", "keep"] = "drop"
+    """a conversation of more tokens than `max_tokens`: `drop` it, keep its first `turns` up to the end of the last
+    answer that fits, or `keep` all of it, so that rows that are shorter cut it inside a turn"""
+    max_tokens: Annotated[int, Field(ge=2)] | None = None
+    """maximum tokens of a conversation; null: those of a row of `packed`, or no limit without packed rows"""
     sources: Mapping[str, tuple[str, str]] = {}
     """`content` and `text_field` of each source, as its section says; leave it out"""
 
@@ -84,7 +89,7 @@ def needs_template(params: ChatParams) -> bool:
 
 
 def load_chat(params: ChatParams) -> Chat:
-    """The template. Raises ValueError, one line, for one that is missing or cannot be used."""
+    """The template. Raises ValueError, one line, where it is missing or cannot be used."""
     if not params.tokenizer:
         raise ValueError("tokenizer: empty, but the path of a tokenizer is needed")
     if not needs_template(params):
@@ -191,33 +196,35 @@ CONVERSATIONS = Stage(
         Note(SPANS_OF, int, "hash of the text that both are of: the encoder believes them of no other"),
     ),
     reasons=(
-        Reason("not-json", "no JSON object, or numbers that JSON does not have"),
-        Reason("key-twice", "a key stands twice in an object, so it has no one value"),
-        Reason("lone-surrogate", "half a pair of surrogates, which is no text"),
+        Reason("not-json", "not a JSON object, or numbers that JSON does not have"),
+        Reason("key-twice", "an object has a key twice, so its value is not known"),
+        Reason("lone-surrogate", "half a pair of surrogates, which is not text"),
         Reason("private-character", "U+FDD0, U+FDD1 or U+10FE00 to U+10FFFD, which mark places here"),
         Reason("two-conversations", "`messages` and `conversations`", "name one of them as `text_field`"),
-        Reason("turns-not-a-list", "the turns are no list"),
+        Reason("turns-not-a-list", "the turns are not a list"),
         Reason("no-turns", "an empty list of turns, or more than 10,000"),
-        Reason("turn-not-an-object", "a turn is no object"),
-        Reason("unknown-role", "a role other than " + "those of [chat](../recipes/chat.md#records)"),
+        Reason("turn-not-an-object", "a turn is not an object"),
+        Reason("unknown-role", "a role that is not known"),
         Reason("two-roles", "`role` and `from` in one turn"),
         Reason("two-contents", "`content` and `value` in one turn"),
         Reason("content-not-text", "a content that is neither text nor a list of texts"),
         Reason("part-not-text", "a part of a content that is not text, such as an image"),
         Reason("bad-weight", "`weight` other than 0 and 1, `train` or `masked` other than true and false"),
-        Reason("bad-tool-call", "a call without a name, or with arguments that are no object"),
+        Reason("bad-tool-call", "a call without a name, or whose arguments are not an object"),
         Reason("calls-of-others", "calls of tools in a turn that is not the assistant's"),
-        Reason("bad-tools", "descriptions of tools that are no list of objects"),
-        Reason("bad-spans", "`loss_spans` that are no ascending places of the text"),
+        Reason("bad-tools", "descriptions of tools that are not a list of objects"),
+        Reason("bad-spans", "`loss_spans` that are not ascending places of the text"),
         Reason("empty-turn", "an assistant's turn that says nothing", "`chat.empty_turns: context` keeps it untrained"),
         Reason("nothing-trained", "no character is trained: no answer, or all of them have weight 0"),
-        Reason("turns-not-found", "the spans that the template marks cannot be told by turn"),
+        Reason("turns-not-found", "it is not known which span of the template belongs to which turn"),
         Reason(
             "masks-disagree",
             "the template writes the beginning of a conversation in another way once it goes on",
             "put `{% generation %}` into the template",
         ),
-        Reason("template-refused", "the template says no: such as a role that it does not know"),
+        Reason(
+            "template-refused", "the template raises an error for the record, such as for a role that it does not know"
+        ),
         Reason("template-failed", "the template fails for the record"),
         Reason("template-limit", "the template does more work than the record's size allows"),
     ),

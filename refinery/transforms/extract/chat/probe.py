@@ -38,7 +38,7 @@ def check_template(template: ChatTemplate, ends: Ends) -> None:
     elif not has_prompt or (before == none and any(letter.isalpha() for letter in text[len(before) : same])):
         raise ValueError(
             "it has no {% generation %}, and with add_generation_prompt it does not write what stands before an "
-            "answer, so what is trained cannot be told: put {% generation %} around what the assistant writes"
+            "answer, so the trained tokens are not known: put {% generation %} around what the assistant writes"
         )
 
 
@@ -58,6 +58,6 @@ def _check_tags(template: ChatTemplate, text: str, tagged: list[tuple[int, int]]
             "template at its word"
         )
     raise ValueError(
-        f"its {{% generation %}} goes on behind the end of the turn, by {text[right:end]!r:.40}, which no model has to "
+        f"its {{% generation %}} goes on after the end of the turn, by {text[right:end]!r:.40}, which no model has to "
         "write: set `chat.ends` to `turn` to leave that out, or to `template` to take the template at its word"
     )

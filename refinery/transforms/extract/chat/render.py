@@ -49,7 +49,7 @@ class ChatTemplate:
         return self._stretches.find(text)
 
     def write(self, turns: Sequence[Mapping[str, Any]], tools: Any, size: int, prompt: bool = False) -> str:
-        """The template's text of messages. Raises as `sandbox.render`."""
+        """The template's text of messages. Raises what `sandbox.render` raises."""
         variables = {"messages": list(turns), "tools": tools, "documents": None, "add_generation_prompt": prompt}
         return render(self._sandbox, self._template, size, {**self._special, **variables})
 

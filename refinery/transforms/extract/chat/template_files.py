@@ -91,7 +91,7 @@ def _config(text: str, path: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise ValueError(f"template: {path} given, which is no JSON object")
+        raise ValueError(f"template: {path} given, which is not a JSON object")
     return found
 
 
