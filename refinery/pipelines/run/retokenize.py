@@ -45,7 +45,7 @@ def with_tokenizer(run: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Reci
         )
     if recipe.get("lane") == CHAT:
         raise ValueError(
-            f"{run['name']:.100}: conversations, which are written by their tokenizer's template: run `refinery "
+            f"{run['name']:.100}: conversations, which are written by their tokenizer's template; run `refinery "
             "refine` with their recipe, --set tokenizer.path=… and another --output"
         )
     if recipe.get("tokenizer") is None:

@@ -143,7 +143,7 @@ def replaced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 def edited(doc: Document, edits: Sequence[tuple[int, int, str]]) -> Document:
     """The document with these edits in its text, and its spans moved: (start, end, text in its place), ascending and
-    apart. Raises as `marks_of` and `moved`."""
+    apart. Raises what `marks_of` and `moved` raise."""
     marks, text = marks_of(doc), replaced(doc.text, edits)
     if marks is None:
         return replace(doc, text=text)

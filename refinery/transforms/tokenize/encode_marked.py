@@ -77,8 +77,8 @@ def complete_params(params: ChatTokenizerParams, sections: Mapping[str, Any]) ->
     most = chat.max_tokens or (packed.length if packed else None)
     if packed and (chat.too_long == "keep" or most > packed.length):
         raise ValueError(
-            f"chat.too_long: documents of more than {packed.length} tokens, a row of `packed`, given, which would be cut "
-            "inside a turn; `drop` or `turns`, and chat.max_tokens up to the row's, are allowed"
+            f"chat.too_long: documents of more than {packed.length} tokens, a row of `packed`, given, which would be "
+            "cut inside a turn; `drop` or `turns`, and chat.max_tokens up to the row's, are allowed"
         )
     return MarkedParams(**params.plain(), too_long=chat.too_long, max_tokens=most)
 

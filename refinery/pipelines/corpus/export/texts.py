@@ -74,8 +74,8 @@ class TextExport:
             return lambda tasks: ExportShards(tasks, job)
         if self.corpus.manifest.written.is_masked:
             raise ValueError(
-                f"{self.corpus.root}: a corpus with loss masks, and a tokenizer that does not give the text back: its "
-                "texts cannot be exported; TokenStream and PackedStream read it as it is"
+                f"{self.corpus.root}: a corpus with loss masks whose tokenizer does not give texts back; they cannot be "
+                "exported, and TokenStream and PackedStream read the corpus as it is"
             )
         from refinery.pipelines.corpus.export.recompute import plan_recomputation
 

@@ -47,11 +47,9 @@ class ChatParams(Params):
     """answers with `finish_reason: length`: their `words` are trained and their end is not, or the `whole`"""
     too_long: Literal["drop", "turns", "keep"] = "drop"
     """a conversation of more tokens than `max_tokens`: `drop` it, keep its first `turns` up to the end of the last
-    answer that fits, or `keep` all of it, so that rows that are shorter cut it inside a turn"""
+    answer that fits, or `keep` all of it, and shorter rows cut it inside a turn"""
     max_tokens: Annotated[int, Field(ge=2)] | None = None
     """maximum tokens of a conversation; null: those of a row of `packed`, or no limit without packed rows"""
-    sources: Mapping[str, tuple[str, str]] = {}
-    """`content` and `text_field` of each source, as its section says; leave it out"""
 
     @field_validator("date")
     @classmethod
@@ -70,10 +68,17 @@ class ChatParams(Params):
         return names
 
 
-def complete_params(params: ChatParams, sections: Mapping[str, Any]) -> ChatParams:
+class SourcedParams(ChatParams):
+    """With what the sources say: `content` and `text_field` of each by name."""
+
+    sources: Mapping[str, tuple[str, str]] = {}
+
+
+def complete_params(params: ChatParams, sections: Mapping[str, Any]) -> SourcedParams:
     """The parameters with the tokenizer of the recipe where they name none, and what each source holds."""
     held = {source.name: (source.content, source.text_field) for source in sections["sources"]}
-    return params.replace(tokenizer=params.tokenizer or sections["tokenizer"].path, sources=held)
+    tokenizer = params.tokenizer or sections["tokenizer"].path
+    return SourcedParams(**{**params.plain(), "tokenizer": tokenizer, "sources": held})
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,15 @@ class Chat:
     template: ChatTemplate | None
 
 
+def sources_of(params: ChatParams) -> Mapping[str, tuple[str, str]]:
+    """`content` and `text_field` of each source; none where the stage stands alone, and reads conversations."""
+    return params.sources if isinstance(params, SourcedParams) else {}
+
+
 def needs_template(params: ChatParams) -> bool:
     """Whether a source has conversations."""
-    return not params.sources or any(content == CHAT for content, _ in params.sources.values())
+    held = sources_of(params)
+    return not held or any(content == CHAT for content, _ in held.values())
 
 
 def load_chat(params: ChatParams) -> Chat:
@@ -110,7 +121,7 @@ def write_conversation(raw: RawDocument, chat: Chat, params: ChatParams) -> Docu
 
     Cost: a rendering, and two for each turn of an assistant where the template has no `{% generation %}`.
     """
-    content, field = params.sources.get(raw.source, (CHAT, AUTO))
+    content, field = sources_of(params).get(raw.source, (CHAT, AUTO))
     record = raw.content if isinstance(raw.content, str) else raw.content.decode("utf-8", "replace")
     try:
         if content == SPANS:
