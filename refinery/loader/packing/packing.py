@@ -172,6 +172,6 @@ def packing_params(given: Any) -> BestFitParams | None:
     if given == CONCATENATE:
         return None
     if given != BEST_FIT:
-        allowed = f"{BEST_FIT!r}, {CONCATENATE!r}, BestFitParams or None"
+        allowed = f"{BEST_FIT!r}, BestFitParams or None (also {CONCATENATE!r})"
         raise ValueError(f"packing: {given!r:.80} given, {allowed} is allowed")
     return BestFitParams()

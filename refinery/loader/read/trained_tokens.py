@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.entries import ShardEntry
-from refinery.loader.format.loss_runs import COLUMN, read_runs
 from refinery.loader.format.parquet.batches import bounded_parquet
 from refinery.loader.format.shard_files import load_index, read_file
-from refinery.loader.order.arrays import I64, distinct
+from refinery.loader.order.arrays import I64, Batch, distinct
+from refinery.loader.read.loss_runs import COLUMN, read_runs
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.store import Store
 
@@ -79,3 +79,33 @@ class TrainedTokens:
                 self._size -= 0 if gone is None else len(gone[0])
         self._held.move_to_end(shard)
         return self._held[shard]
+
+
+def cut_mask(trained: Bools, parts: int) -> Bools:
+    """The mask [B, S + 1] of rows that are cut into `parts` (refinery.loader.order.subdivide)."""
+    if parts == 1:
+        return trained
+    rows, length = trained.shape[0], (trained.shape[1] - 1) // parts
+    found = np.empty((rows, parts, length + 1), np.bool_)
+    found[:, :, :-1] = trained[:, :-1].reshape(rows, parts, length)
+    found[:, :, -1] = trained[:, length::length]
+    return found.reshape(rows * parts, length + 1)
+
+
+def with_loss(batch: Batch, trained: Bools, ignore: int) -> Batch:
+    """The batch without labels, and with no loss, where the token to be predicted is not trained. trained: of its
+    tokens, bool [B, S + 1]. ignore: the label of such places. labels must be an array of their own."""
+    wanted = trained[:, 1:]
+    batch["labels"][~wanted] = ignore
+    if "loss_mask" in batch:
+        batch["loss_mask"] &= wanted
+    return batch
+
+
+def refused(**given: object) -> None:
+    """Raise ValueError for the first argument that is given and has no meaning where masks come with the data."""
+    for name, value in given.items():
+        if value:
+            raise ValueError(
+                f"{name}: given with a corpus of loss masks, which it would put out of place; leave it out"
+            )

@@ -19,7 +19,7 @@ from refinery.loader.order.mixing import RepetitionLimit
 from refinery.loader.order.subdivide import cut, cut_documents
 from refinery.loader.read.samples import DocumentStarts
 from refinery.loader.read.token_source import Lost, TokenSource
-from refinery.loader.read.trained_tokens import TrainedTokens
+from refinery.loader.read.trained_tokens import TrainedTokens, cut_mask, with_loss
 from refinery.loader.stream import masks
 from refinery.loader.stream.buffers import LEAST, Buffers
 from refinery.loader.stream.fill_in_middle import (
@@ -31,7 +31,6 @@ from refinery.loader.stream.fill_in_middle import (
 )
 from refinery.loader.stream.left_out import LeftOut, hide, left_out_of
 from refinery.loader.stream.lookahead import Lookahead
-from refinery.loader.stream.loss import cut_mask, with_loss
 from refinery.loader.stream.schedule import MAX_ROWS, Schedule, StepPlan
 
 Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
@@ -254,7 +253,7 @@ class TokenAssembler(Assembler):
             batch = self._masked(tokens, labels, starts, counts, valid, plan, i, parts, lost or ())
             if self._trained is not None:
                 mask = self._trained.inside(its, i * rows, rows, self._shape[1])
-                batch = with_loss(batch, cut_mask(mask, parts))
+                batch = with_loss(batch, cut_mask(mask, parts), masks.IGNORE)
             if lost:
                 batch = hide(batch, lost, i * rows, (rows, length))
             left = left_out_of(lost or (), plan, i, i * rows, length)

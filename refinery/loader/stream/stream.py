@@ -30,7 +30,7 @@ from refinery.loader.packing.packing import BEST_FIT, CONCATENATE, BestFitParams
 from refinery.loader.read.damage import ON_DAMAGE, Damage, SkippingSource
 from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.read.samples import DocumentStarts, Domain
-from refinery.loader.read.trained_tokens import TrainedTokens
+from refinery.loader.read.trained_tokens import TrainedTokens, refused
 from refinery.loader.read.versions.past_source import PastSource
 from refinery.loader.read.versions.versions import Version, Versions
 from refinery.loader.storage.fetch import Stop
@@ -40,7 +40,6 @@ from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, Prepa
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
 from refinery.loader.stream.lookahead import Lookahead, live_ranges
 from refinery.loader.stream.loops import Arranger
-from refinery.loader.stream.loss import refused
 from refinery.loader.stream.masks import MaskParams
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.resumed import ResumedBatches

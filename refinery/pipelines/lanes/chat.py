@@ -3,12 +3,12 @@ stage is the file of its name in `transforms/`; docs/recipes/chat.md describes i
 
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
-from refinery.transforms.extract.chat.conversations import CONVERSATIONS
-from refinery.transforms.extract.chat.sources import ConversationsParams
 from refinery.transforms.filter.decontaminate import DECONTAMINATE
 from refinery.transforms.filter.pii import PII
 from refinery.transforms.filter.secrets_stage import SECRETS
 from refinery.transforms.read.sources import READ
+from refinery.transforms.tokenize.chat.conversations import CONVERSATIONS
+from refinery.transforms.tokenize.chat.sources import ConversationsParams
 from refinery.transforms.tokenize.encode_marked import ENCODE_MARKED
 from refinery.transforms.write.documents import PARTS
 from refinery.transforms.write.megatron import MEGATRON_MASKED

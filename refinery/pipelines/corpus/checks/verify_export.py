@@ -16,8 +16,8 @@ import numpy as np
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
-from refinery.loader.format.loss_runs import COLUMN, mask_of
 from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, unseal
+from refinery.loader.read.loss_runs import COLUMN, mask_of
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.file_checks import SCRATCH, check_file, collect

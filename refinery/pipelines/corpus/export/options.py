@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from refinery.loader.format.document_fields import EXPORTS, names_of
-from refinery.loader.format.loss_runs import COLUMN
 from refinery.loader.format.manifest import Column
+from refinery.loader.read.loss_runs import COLUMN
 from refinery.pipelines.corpus.export.export_format import COMPRESSIONS, FLAGS, TOKENS, ExportFormat, FileOptions
 from refinery.pipelines.corpus.export.registry import export_formats, load_format
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode

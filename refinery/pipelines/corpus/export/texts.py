@@ -8,8 +8,8 @@ from typing import Any
 
 import apache_beam as beam
 
-from refinery.loader.format.loss_runs import COLUMN
 from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, seal
+from refinery.loader.read.loss_runs import COLUMN
 from refinery.loader.storage.store import CHUNK
 from refinery.pipelines.corpus.export.export_format import KIND, Written
 from refinery.pipelines.corpus.export.export_manifest import HIDDEN, listed_files, sum_sources
@@ -74,8 +74,8 @@ class TextExport:
             return lambda tasks: ExportShards(tasks, job)
         if self.corpus.manifest.written.is_masked:
             raise ValueError(
-                f"{self.corpus.root}: a corpus with loss masks whose tokenizer does not give texts back; they cannot be "
-                "exported, and TokenStream and PackedStream read the corpus as it is"
+                f"{self.corpus.root}: a corpus with loss masks whose tokenizer does not give texts back; they cannot "
+                "be exported, and TokenStream and PackedStream read the corpus as it is"
             )
         from refinery.pipelines.corpus.export.recompute import plan_recomputation
 

@@ -17,13 +17,13 @@ from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.file_checks import SCRATCH, check_file, collect
+from refinery.pipelines.corpus.checks.loss_masks import check_masks
 from refinery.pipelines.corpus.checks.outputs import OutputChecks, listed_outputs
 from refinery.pipelines.corpus.checks.texts import check_marked_text, check_text, notes_text_ids
 from refinery.pipelines.corpus.verify.before import Before, ChangedShard
 from refinery.pipelines.corpus.verify.keyed_rows import RunWriter, table_rows
 from refinery.pipelines.corpus.verify.lookup import FACT as LOOKUP
 from refinery.pipelines.corpus.verify.lookup import LookupFiles, check_lookup_file, sum_rows
-from refinery.pipelines.corpus.verify.loss_masks import check_masks
 from refinery.pipelines.corpus.verify.other_files import (
     RECORDS,
     check_part,

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from refinery.loader.format.loss_runs import COLUMN, mask_of
 from refinery.loader.format.packed import STRUCTURE, PackedFormat
+from refinery.loader.read.loss_runs import COLUMN, mask_of
 from refinery.transforms.tokenize.token_columns import chunk_borders, read_columns
 
 

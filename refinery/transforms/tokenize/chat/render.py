@@ -9,11 +9,11 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from refinery.transforms.core.marks import Marks, Places
-from refinery.transforms.extract.chat.messages import Conversation, Refused, Turn
-from refinery.transforms.extract.chat.sandbox import Generation, Sandbox, render
-from refinery.transforms.extract.chat.template_files import TemplateFile
-from refinery.transforms.extract.chat.typed import Typed
+from refinery.transforms.redaction.marks import Marks, Places
+from refinery.transforms.tokenize.chat.messages import Conversation, Refused, Turn
+from refinery.transforms.tokenize.chat.sandbox import Generation, Sandbox, render
+from refinery.transforms.tokenize.chat.template_files import TemplateFile
+from refinery.transforms.tokenize.chat.typed import Typed
 from refinery.transforms.tokenize.stretches import Stretches
 
 Ends = Literal["agree", "template", "turn"]

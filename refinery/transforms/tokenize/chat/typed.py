@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from refinery.transforms.extract.chat.messages import ASSISTANT, Refused
+from refinery.transforms.tokenize.chat.messages import ASSISTANT, Refused
 
 FIRST, LAST = 0x10FE00, 0x10FFFD  # of the private characters
 TAKEN = re.compile("[\ufdd0\ufdd1\U0010fe00-\U0010fffd]")  # with the two that mark what is generated

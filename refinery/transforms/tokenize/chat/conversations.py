@@ -11,16 +11,16 @@ from pydantic import Field, field_validator
 
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop, RawDocument, document_id
-from refinery.transforms.core.marks import CONTROL_SPANS, LOSS_SPANS, SPANS_OF, Marks, are_places, notes_of
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.extract.chat.messages import Refused, parse_record, read_conversation
-from refinery.transforms.extract.chat.probe import check_template
-from refinery.transforms.extract.chat.render import ChatTemplate, Ends
-from refinery.transforms.extract.chat.sandbox import TemplateLimit, TemplateRefused
-from refinery.transforms.extract.chat.template_files import SPECIAL, read_template, template_files
 from refinery.transforms.read.task import AUTO, CHAT, SPANS
 from refinery.transforms.read.task import LOSS_SPANS as GIVEN
+from refinery.transforms.redaction.marks import CONTROL_SPANS, LOSS_SPANS, SPANS_OF, Marks, are_places, notes_of
+from refinery.transforms.tokenize.chat.messages import Refused, parse_record, read_conversation
+from refinery.transforms.tokenize.chat.probe import check_template
+from refinery.transforms.tokenize.chat.render import ChatTemplate, Ends
+from refinery.transforms.tokenize.chat.sandbox import TemplateLimit, TemplateRefused
+from refinery.transforms.tokenize.chat.template_files import SPECIAL, read_template, template_files
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.stretches import load_stretches
 

@@ -2,9 +2,9 @@
 
 from jinja2.exceptions import TemplateError
 
-from refinery.transforms.extract.chat.messages import Conversation, Refused, read_turn
-from refinery.transforms.extract.chat.render import ChatTemplate, Ends, to_turn_end, without_marks
-from refinery.transforms.extract.chat.sandbox import TemplateLimit, TemplateRefused
+from refinery.transforms.tokenize.chat.messages import Conversation, Refused, read_turn
+from refinery.transforms.tokenize.chat.render import ChatTemplate, Ends, to_turn_end, without_marks
+from refinery.transforms.tokenize.chat.sandbox import TemplateLimit, TemplateRefused
 
 QUESTION, ANSWER = "Is it late?", "Yes, it is."
 SIZE = 100
