@@ -18,8 +18,8 @@ from pydantic import model_validator
 from refinery.transforms.core.document import Document, Drop, FailClosed
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.resources import read_key
+from refinery.transforms.core.spans.marks import edited, marks_of, shown
 from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.redaction.marks import edited, marks_of, shown
 from refinery.transforms.redaction.pii_types import (
     datatrove,
     emails,

@@ -20,9 +20,9 @@ from pydantic import Field, field_validator
 from refinery.transforms.core.document import FIELDS, Document, Drop, FailClosed, Scalar, document_id
 from refinery.transforms.core.json_text.members import is_readable, map_texts
 from refinery.transforms.core.params import Params, Positive
+from refinery.transforms.core.spans.marks import NAMES as NOTES
+from refinery.transforms.core.spans.marks import edited, marks_of, shown, without_marks
 from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.redaction.marks import NAMES as NOTES
-from refinery.transforms.redaction.marks import edited, marks_of, shown, without_marks
 from refinery.transforms.redaction.secret_types.find import RULES, find
 from refinery.transforms.redaction.secret_types.rules import Found
 

@@ -15,8 +15,8 @@ from pydantic import Field
 from refinery.loader.read.loss_runs import COLUMN, write_runs
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop, text_bytes, with_text_id
+from refinery.transforms.core.spans.marks import Marks, SpansOfAnotherText, marks_of, without_marks
 from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.redaction.marks import Marks, SpansOfAnotherText, marks_of, without_marks
 from refinery.transforms.tokenize.encode import (
     ENCODE,
     EncodedDocument,

@@ -12,10 +12,10 @@ from pydantic import Field, field_validator
 from refinery.transforms.core.answers import Answer
 from refinery.transforms.core.document import Document, Drop, RawDocument, document_id
 from refinery.transforms.core.params import Params
+from refinery.transforms.core.spans.marks import CONTROL_SPANS, LOSS_SPANS, SPANS_OF, Marks, are_places, notes_of
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.read.task import AUTO, CHAT, SPANS
 from refinery.transforms.read.task import LOSS_SPANS as GIVEN
-from refinery.transforms.redaction.marks import CONTROL_SPANS, LOSS_SPANS, SPANS_OF, Marks, are_places, notes_of
 from refinery.transforms.tokenize.chat.messages import Refused, parse_record, read_conversation
 from refinery.transforms.tokenize.chat.probe import check_template
 from refinery.transforms.tokenize.chat.render import ChatTemplate, Ends

@@ -9,7 +9,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from refinery.transforms.redaction.marks import Marks, Places
+from refinery.transforms.core.spans.marks import Marks, Places
 from refinery.transforms.tokenize.chat.messages import Conversation, Refused, Turn
 from refinery.transforms.tokenize.chat.sandbox import Generation, Sandbox, render
 from refinery.transforms.tokenize.chat.template_files import TemplateFile
