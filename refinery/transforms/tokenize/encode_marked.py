@@ -96,6 +96,8 @@ def trained_tokens(spans: Spans, marks: Marks) -> tuple[Bools, int]:
     A token without characters, such as a space that the tokenizer put in front, belongs to the character behind it.
     """
     starts, ends = spans.starts.astype(np.int64), spans.ends.astype(np.int64)
+    if not marks.trained:
+        return np.zeros(len(starts), np.bool_), 0
     last = np.maximum(ends, starts + 1)
     firsts = np.array([start for start, _ in marks.trained], np.int64)
     stops = np.array([end for _, end in marks.trained], np.int64)

@@ -26,9 +26,8 @@ def check_template(template: ChatTemplate, ends: Ends) -> None:
         before, _ = without_marks(template.write(turns[:-1], None, SIZE, prompt=True))
         none, _ = without_marks(template.write(turns[:-1], None, SIZE))
         again, _ = without_marks(template.write([*turns[:-1], {**answer, "content": "No."}], None, SIZE))
-        template.rendered(Conversation([read_turn(turn) for turn in turns], None), SIZE, ends)
     except (TemplateRefused, TemplateLimit, TemplateError, Refused) as error:
-        raise ValueError(f"a conversation of a question and an answer fails: {type(error).__name__}: {error}") from None
+        raise ValueError(_failed(error)) from None
     same = next((at for at, (a, b) in enumerate(zip(text, again, strict=False)) if a != b), len(text))
     if ANSWER.strip() not in text or same == len(text):
         raise ValueError("the text that it makes of an answer does not have the answer")
@@ -40,6 +39,14 @@ def check_template(template: ChatTemplate, ends: Ends) -> None:
             "it has no {% generation %}, and with add_generation_prompt it does not write what stands before an "
             "answer, so the trained tokens are not known: put {% generation %} around what the assistant writes"
         )
+    try:
+        template.rendered(Conversation([read_turn(turn) for turn in turns], None), SIZE, ends)
+    except (TemplateRefused, TemplateLimit, TemplateError, Refused) as error:
+        raise ValueError(_failed(error)) from None
+
+
+def _failed(error: Exception) -> str:
+    return f"a conversation of a question and an answer fails: {type(error).__name__}: {error}"
 
 
 def _check_tags(template: ChatTemplate, text: str, tagged: list[tuple[int, int]], header: int, ends: Ends) -> None:
