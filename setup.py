@@ -54,6 +54,7 @@ PIPELINE = [
     "google-re2==1.1.20251105",
     "huggingface_hub>=2.4,<3",  # data sets of its hub as sources; tokenizers brings it along
     "isal==1.9.1",
+    "jinja2==3.1.6",  # chat templates, in its sandbox
     "lark==1.3.1",  # the grammar of rules over columns
     "orjson>=3.10,<4",
     "phonenumbers==9.0.43",

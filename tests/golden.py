@@ -46,6 +46,7 @@ from tests.transforms.dedup_oracle import SOURCES
 from tests.transforms.dedup_parts import decide
 from tests.transforms.filter.fasttext_files import train_labelled
 from tests.transforms.rights import rights_files
+from tests.transforms.tokenize.chat import golden_chats
 from tests.transforms.tokenizer_files import all_pairs, byte_level_spec, sentencepiece_model, write
 
 FILE = Path(__file__).parent / "golden.json"
@@ -321,6 +322,8 @@ def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Outpu
         "read": lambda _: read_outputs(folder),
         "extract": extract_outputs,
         "encode": lambda stage: encode_outputs(stage, folder),
+        "chat": lambda stage: golden_chats.chat_outputs(stage, folder),
+        "encode-masked": lambda stage: golden_chats.encode_masked_outputs(stage, folder),
         "quality": lambda stage: quality_outputs(stage, folder),
         "keep": lambda stage: keep_outputs(stage, folder),
         "labels": lambda stage: labels_outputs(stage, folder),

@@ -181,7 +181,7 @@ def test_its_code_is_in_the_fingerprint(recipe: Path) -> None:
         ({"lane": "letters:LANES"}, "did you mean LANE?"),
         ({"lane": "letters:OPEN"}, "the module has no declaration of a lane by that name"),
         ({"lane": "nowhere:LANE"}, "lane: module 'nowhere' found neither in"),
-        ({"lane": "letters"}, "lane: 'letters' given, code, web or module:NAME is allowed"),
+        ({"lane": "letters"}, "lane: 'letters' given, chat, code, web or module:NAME is allowed"),
         ({"near_dup": {}}, "near_dup: on given, the lane letters has no such stage, off is allowed"),
         ({"language": {}}, "language: unknown key"),
         ({"open": {"greeting": 1}}, "open.greeting: 1 (an integer) given, text is allowed"),

@@ -53,12 +53,13 @@ DELTAS = "DELTA_BINARY_PACKED"  # of places in a text, which differ little from 
 
 @dataclass(frozen=True, slots=True)
 class PackedFormat:
-    """What every row of a corpus shares. length: places of a row. pad_id: of places after the last token; None does
-    not check them. structure: names of the structure columns that its files have, of STRUCTURE."""
+    """What every row of a corpus shares. length: places of a row. bos_id: of the token that begins every document,
+    None where none does. pad_id: of places after the last token; None does not check them. structure: names of the
+    structure columns that its files have, of STRUCTURE."""
 
     length: int
     vocab_size: int
-    bos_id: int
+    bos_id: int | None
     pad_id: int | None
     structure: tuple[str, ...] = ()
 
@@ -98,8 +99,6 @@ def describe_format(layout: PackedFormat) -> dict[str, Any]:
 
 def parse_format(entry: Fields, vocab_size: int, bos_id: int | None) -> PackedFormat:
     """The format that a manifest describes. Raises FormatError."""
-    if bos_id is None:
-        raise FormatError(f"{entry.where}: packed rows found, a tokenizer with bos_id expected")
     length, structure = entry.count("length", MAX_LENGTH), entry.value.get("structure")
     if length < 2:
         raise FormatError(f"{entry.where}: length is {length}, 2 or more expected")
@@ -140,7 +139,7 @@ def packed_name(split: str, domain: str, shard: tuple[int, int], part: int) -> s
     return f"{FOLDER}/{split}/{domain}/rows-{shard[0]:05d}-of-{shard[1]:05d}-{part:05d}.parquet"
 
 
-def padding_id(bos_id: int, eos_id: int | None) -> int:
+def padding_id(bos_id: int | None, eos_id: int | None) -> int:
     """The id of padding: EOS, or the first that is not BOS, so BOS can be counted in whole rows."""
     return eos_id if eos_id is not None and eos_id != bos_id else int(bos_id == 0)
 
@@ -274,6 +273,7 @@ def check_rows(rows: PackedRows, layout: PackedFormat, what: str, first: int = 0
 
     - 1 to L tokens, then padding: doc_ids -1, input_ids the format's pad_id, no loss.
     - Documents numbered from 0 without gaps, each beginning with BOS, which is nowhere else: num_docs == count(BOS).
+      Where the format has no BOS, by their numbers alone.
     - Ids from 0 to below the vocabulary size, in input_ids and target_ids.
     - Loss only where the next place belongs to the same document, and target_ids is the token of that place.
     - Structure columns, where there are any: see `_check_structure`.
@@ -307,11 +307,13 @@ def check_rows(rows: PackedRows, layout: PackedFormat, what: str, first: int = 0
     expect(~inside[:, 1:] | (step <= 1), "doc_ids: they leave one out, the same or the next expected")
     last = docs[np.arange(n), valid - 1] + 1
     expect(count == last, "num_docs: the last of doc_ids and one more expected", count)
-    bos = (rows.input_ids == layout.bos_id) & inside
-    expect(bos.sum(axis=1) == count, "num_docs: the number of BOS in the row expected", count)
-    expect(bos[:, 0], "BOS expected at a row's start", rows.input_ids[:, 0])
     same = inside[:, 1:] & (step == 0)  # the next place belongs to the same document
-    expect(bos[:, 1:] == (inside[:, 1:] & ~same), "BOS expected where a document begins, and nowhere else")
+    bos = np.zeros(inside.shape, np.bool_)
+    if layout.bos_id is not None:
+        bos = (rows.input_ids == layout.bos_id) & inside
+        expect(bos.sum(axis=1) == count, "num_docs: the number of BOS in the row expected", count)
+        expect(bos[:, 0], "BOS expected at a row's start", rows.input_ids[:, 0])
+        expect(bos[:, 1:] == (inside[:, 1:] & ~same), "BOS expected where a document begins, and nowhere else")
     if layout.pad_id is not None:
         expect(inside | (rows.input_ids == layout.pad_id), f"input_ids: {layout.pad_id} expected in padding",
                rows.input_ids)  # fmt: skip

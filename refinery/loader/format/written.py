@@ -8,7 +8,7 @@ texts are in files of their own, beside the corpus. docs/format.md is the specif
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from refinery.loader.errors import FormatError, NoTokens
@@ -17,6 +17,7 @@ from refinery.loader.format.indexed import DTYPES, WRITTEN
 from refinery.loader.format.provenance import ADOPTED
 
 WRITER = "megatron"  # the writer whose tokens this package reads
+MASKED = "megatron-masked"  # the same, of a corpus that says which tokens are trained (loss_runs.py)
 STATED = "shard_files"  # the section of a writer of texts
 SECTIONS = ("writer", "dtype", "dtype_code", "tokenizer", STATED)  # of manifest.json, that a writer states
 PROVENANCE = ("provenance", ".provenance.parquet")
@@ -69,6 +70,11 @@ class WrittenFiles:
         return self.kinds[0] == "bin"
 
     @property
+    def is_masked(self) -> bool:
+        """Whether a column of the provenance says which tokens are trained."""
+        return self.writer == MASKED
+
+    @property
     def has_provenance(self) -> bool:
         return self.kinds[-1] == "provenance"
 
@@ -111,11 +117,12 @@ def parse_written(top: Fields, lane: str) -> tuple[WrittenFiles, TokenFacts | No
     if STATED in top.value:
         stated = _stated(top)
         return WrittenFiles(writer, stated if stated == (WITH_TEXT,) else (*stated, PROVENANCE)), None
-    if writer != WRITER:
+    if writer not in (WRITER, MASKED):
         raise FormatError(
             f"{top.where}: writer is {writer!r:.80}, this reader supports {WRITER!r}, and any with {STATED!r}"
         )
-    return (OF_ADOPTED if lane == ADOPTED else OF_TOKENS), _tokens(top, lane)
+    found = OF_ADOPTED if lane == ADOPTED else OF_TOKENS
+    return (found if writer == WRITER else replace(found, writer=writer)), _tokens(top, lane)
 
 
 def _stated(top: Fields) -> tuple[tuple[str, str], ...]:

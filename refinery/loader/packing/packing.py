@@ -26,7 +26,7 @@ from refinery.loader.read.samples import DocumentStarts, Domain
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.view.opened import OpenedCorpus
 
-BEST_FIT, BUCKETS = "best_fit", "buckets"
+BEST_FIT, BUCKETS, CONCATENATE = "best_fit", "buckets", "concatenate"
 KEPT = 1 << 20  # documents from which on a table is kept on disk: packing fewer takes less than a second
 AHEAD = 8  # indexes of a remote corpus that are read at once
 TRIMMED = 2  # `repack` in states, where a block has no more rows than pieces; True: other blocks, and until then
@@ -42,18 +42,21 @@ class BestFitParams:
     block: tokens whose documents are packed together; None: 2^20, more where that is less than 512 rows. folder: where
     the table of a corpus of a million documents and more is kept between starts, on a local disk; None for `packing` in
     the cache of RemoteParams, by default in the user's cache folder. repack: True packs again in each epoch, so
-    documents get other neighbours; False keeps the rows of best fit decreasing in every epoch.
+    documents get other neighbours; False keeps the rows of best fit decreasing in every epoch. cut: of a corpus with
+    loss masks, whether documents that are longer than a row are cut; others are always.
     """
 
     block: int | None = None
     folder: Path | None = None
     repack: bool = True
+    cut: bool = False
 
     def __post_init__(self) -> None:
         if self.block is not None:
             object.__setattr__(self, "block", whole("block", self.block, 1, 2**40))
         of_kind("folder", self.folder, Path)
         flag("repack", self.repack)
+        flag("cut", self.cut)
 
 
 def default_block(length: int) -> int:
@@ -85,6 +88,7 @@ class Packing:
             raise ValueError(f"sequence_length: {length} given with packing, less than 2^24 is allowed")
         self.block = params.block or default_block(length)
         self._noise = NOISE if params.repack else 0
+        self._whole = opened.is_masked and not params.cut
         self._with_empty = self._is_trimmed = False
         self._opened, self._length, self._subset, self._folder = opened, length, subset, params.folder
 
@@ -137,6 +141,11 @@ class Packing:
             key = [self._opened.sha256, split, domain.name, self._length, self.block, self._noise]
             key += [domain.tokens, paths]
             tables.append(kept_table(folder, repr(key), lambda domain=domain: self._make(domain, shards)))  # type: ignore[misc]
+        if self._whole and any((table.reads > self._length).any() for table in tables):
+            raise ValueError(
+                f"sequence_length: {self._length} given, but the corpus has loss masks and documents that are longer, "
+                "which would be cut inside a turn; give longer rows, or packing=BestFitParams(cut=True)"
+            )
         if self.buckets is not None:
             ((domain, table),) = zip(inner, tables, strict=True)
             most = rows_of_domains(self._subset, [len(table.starts)])[0]
@@ -187,6 +196,9 @@ def packing_params(given: Any) -> BestFitParams | LengthBuckets | None:
     """What TokenStream's `packing` means. Raises ValueError."""
     if given is None or isinstance(given, BestFitParams | LengthBuckets):
         return given
+    if given == CONCATENATE:
+        return None
     if given != BEST_FIT:
-        raise ValueError(f"packing: {given!r:.80} given, {BEST_FIT!r}, BestFitParams, LengthBuckets or None is allowed")
+        allowed = f"{BEST_FIT!r}, BestFitParams, LengthBuckets or None (also {CONCATENATE!r})"
+        raise ValueError(f"packing: {given!r:.80} given, {allowed} is allowed")
     return BestFitParams()

@@ -20,6 +20,7 @@ from refinery.loader.order.subdivide import cut, cut_documents
 from refinery.loader.packing.buckets import BucketDomain
 from refinery.loader.read.samples import DocumentStarts
 from refinery.loader.read.token_source import Lost, TokenSource
+from refinery.loader.read.trained_tokens import TrainedTokens, cut_mask, with_loss
 from refinery.loader.stream import masks
 from refinery.loader.stream.fill_in_middle import (
     FillInMiddleParams,
@@ -200,9 +201,16 @@ class TokenAssembler(Assembler):
     """Batches of samples that are ranges of a domain's tokens."""
 
     def __init__(
-        self, schedule: Schedule, source: TokenSource, documents: DocumentStarts, params: BatchParams, **how: Any
+        self,
+        schedule: Schedule,
+        source: TokenSource,
+        documents: DocumentStarts,
+        params: BatchParams,
+        trained: TrainedTokens | None = None,
+        **how: Any,
     ) -> None:
         super().__init__(schedule, params, **how)
+        self._trained = trained
         self._source, self._documents = source, documents
         self._padded_masks = replace(params.masks, ignore_labels=params.mask_labels)
 
@@ -217,7 +225,7 @@ class TokenAssembler(Assembler):
         read = self._source.read_pieces
         needs_documents = self._params.needs_documents
         asked, empty = self._params.masks, self._empty
-        plain = not (needs_documents or asked.loss_mask)
+        plain = not (needs_documents or asked.loss_mask or self._trained)
         # Labels are worth writing with the tokens where they are large, and the source can.
         with_labels = None
         if empty is not np.empty and self._params.fill_in_middle is None:
@@ -248,6 +256,9 @@ class TokenAssembler(Assembler):
                 documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several, rows)
             starts, counts = documents.pop() if needs_documents else no_documents
             batch = self._masked(tokens, labels, starts, counts, valid, params, plan, i, parts, lost or ())
+            if self._trained is not None:
+                mask = self._trained.inside(its, i * rows, rows, shape[1])
+                batch = with_loss(batch, cut_mask(mask, parts), masks.IGNORE if params.ignore_labels else None)
             if lost:
                 batch = hide(batch, lost, i * rows, (rows, length))
             left = left_out_of(lost or (), plan, i, i * rows, length)

@@ -78,15 +78,16 @@ class BatchOptions:
         """Which arrays say where rows are from."""
         return {"domain_ids": self.domain_ids, "sample_ids": self.sample_ids}
 
-    def masks(self, eos_id: int | None, whole_documents: bool) -> MaskParams:
-        """What depends on the borders of documents. whole_documents: no label crosses one."""
+    def masks(self, eos_id: int | None, whole_documents: bool, of_data: bool = False) -> MaskParams:
+        """What depends on the borders of documents. whole_documents: no label crosses one. of_data: the corpus says
+        which tokens are trained."""
         cross = self.ignore_cross_document or whole_documents
         return MaskParams(
             loss_mask=self.loss_mask,
             position_ids=self.position_ids,
             doc_ids=self.doc_ids,
             cu_seqlens=self.cu_seqlens,
-            ignore_labels=self.mask_labels and (cross or self.ignore_eos),
+            ignore_labels=self.mask_labels and (cross or self.ignore_eos or of_data),
             ignore_cross_document=cross,
             ignore_eos=self.ignore_eos,
             eos_id=eos_id,

@@ -108,6 +108,12 @@ class ResumedBatches(DeliveredBatches):
                 "are packed into other rows now, so it cannot continue in them; deliver the rest from the earlier "
                 "version while it exists, or start a new stream with another seed"
             )
+        if self._opened.is_masked:
+            raise StateError(
+                "state: of an earlier version of this corpus, from which documents were taken since. Its loss masks "
+                "are those of the documents that are left, so it cannot continue in them; deliver the rest from the "
+                "earlier version while it exists, or start a new stream with another seed"
+            )
         self._halt()
         self.corpus = version
         if isinstance(self._versions, ViewVersions):

@@ -27,10 +27,11 @@ from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.order.subset import check_subset
 from refinery.loader.packing.best_fit_domain import PieceStarts
 from refinery.loader.packing.buckets import LengthBuckets
-from refinery.loader.packing.packing import Packing, packing_params
+from refinery.loader.packing.packing import BEST_FIT, CONCATENATE, Packing, packing_params
 from refinery.loader.read.damage import Damage, SkippingSource
 from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.read.samples import DocumentStarts, Domain
+from refinery.loader.read.trained_tokens import TrainedTokens, refused
 from refinery.loader.read.versions.past_source import PastSource
 from refinery.loader.read.versions.versions import Version, Versions
 from refinery.loader.storage.fetch import Stop
@@ -99,7 +100,9 @@ class TokenStream(ResumedBatches):
     delivered.
 
     packing: "best_fit", or BestFitParams: rows of whole documents, padded, instead of ranges of one sequence; documents
-    longer than a row are cut to pieces of it, and no label crosses a document's end (refinery.loader.packing).
+    longer than a row are cut to pieces of it, and no label crosses a document's end (refinery.loader.packing). A corpus
+    with loss masks, as that of conversations, needs a word here: "best_fit", which refuses documents that are longer
+    than a row unless `cut` is set, or "concatenate", which cuts them wherever a row ends.
 
     cu_seqlens_size: entries of cu_seqlens in every batch, filled up with runs of length 0 (MaskParams). cp_rank,
     cp_size: of a context-parallel group, whose ranks give the same rank and world_size and get a part of every row each
@@ -184,6 +187,7 @@ class TokenStream(ResumedBatches):
             self._packing = Packing(best_fit, self._opened, sequence_length, self.subset, step)
             for width in self._packing.widths if self._packing.buckets else ():
                 batch.context.spans(width)
+        self._cuts = rows.packing == CONCATENATE
         self._shards, self.order_params = self._choose(self._opened.choose(split, shards), rows.order)
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
         of_view = isinstance(self._opened, OpenedView)
@@ -201,11 +205,13 @@ class TokenStream(ResumedBatches):
         super().__init__(schedule, worker, loop=looped, workers=workers)
         eos = self.manifest.tokenizer.eos_id
         infill = batch.fill_in_middle
+        if self._opened.is_masked:
+            refused(fill_in_middle=infill)
         if infill is not None:
             infill = for_corpus(infill, self.manifest, self._opened.tokenizer_store)
         self._batch_params = BatchParams(
             pad_id=eos or 0,
-            masks=batch.masks(eos, whole_documents=self._packing is not None),
+            masks=batch.masks(eos, whole_documents=self._packing is not None, of_data=self._opened.is_masked),
             fill_in_middle=infill,
             codec=batch.codec,
             labels=batch.labels,
@@ -216,9 +222,15 @@ class TokenStream(ResumedBatches):
         self._prefetch = reading.prefetch
         self._source = self._open_source(remote)
         self._stop, self._documents = self._new_documents()
+        self._trained = self._new_trained()
 
     def _choose(self, shards: Sequence[Any], order: OrderParams | None) -> tuple[Sequence[Any], OrderParams]:
         """What is read of the chosen shards, with `domain`, `tokens` and `bin` each, and the shape of the shuffle."""
+        if self._opened.is_masked and self._packing is None and not self._cuts:
+            raise ValueError(
+                "packing: none given of a corpus with loss masks, whose conversations rows would cut anywhere; "
+                f"{BEST_FIT!r} keeps them whole, {CONCATENATE!r} cuts them"
+            )
         chosen = order or OrderParams()
         default = 0 if self._opened.is_remote or self._packing else 1
         return shards, replace(chosen, block=default if chosen.block is None else chosen.block)
@@ -249,7 +261,7 @@ class TokenStream(ResumedBatches):
     def _assembler(self, **how: Any) -> Assembler:
         ahead = Lookahead(self._source, self._schedule) if self._opened.is_remote else None
         batches = self._schedule, self._source, self._documents, self._batch_params
-        return TokenAssembler(*batches, **how, lookahead=ahead)
+        return TokenAssembler(*batches, self._trained, **how, lookahead=ahead)
 
     def _start(self) -> Prefetcher[PreparedBatch]:
         limit = self._loop.limit(self._epoch, self._position)
@@ -262,6 +274,13 @@ class TokenStream(ResumedBatches):
     def _forget_parent(self) -> None:
         self._own_store = False
         self._stop, self._documents = self._new_documents()
+        self._trained = self._new_trained()
+
+    def _new_trained(self) -> TrainedTokens | None:
+        """Masks that come with the data; None where all tokens are trained."""
+        if not self._opened.is_masked:
+            return None
+        return TrainedTokens(self._opened.runs_loader(self._shards, self._stop))
 
     def _new_documents(self) -> tuple[Stop, DocumentStarts]:
         """Document starts, and the Stop that cancels the reading of indexes. Neither refers to the stream."""

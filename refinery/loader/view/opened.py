@@ -18,6 +18,7 @@ from refinery.loader.read.remote.capacity import bytes_in_blocks, fit_cache
 from refinery.loader.read.remote.remote_bytes import bytes_of
 from refinery.loader.read.samples import Domain, choose_shards, domain_names, domains_of
 from refinery.loader.read.token_source import TokenSource, open_token_source
+from refinery.loader.read.trained_tokens import Runs, load_runs
 from refinery.loader.storage.fetch import ReadCounters, Stop
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
@@ -74,6 +75,17 @@ class OpenedCorpus(Corpus):
         """Loads the index of a shard by its number. Does not refer to this object."""
         store = self.store
         return lambda number: load_index(store, shards[number], stop)
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether any of its shards says which tokens are trained."""
+        return self.manifest.written.is_masked
+
+    def runs_loader(self, shards: Sequence[ShardEntry], stop: Stop) -> Callable[[int], Runs | None]:
+        """Loads the runs of trained tokens of a shard by its number; None where all are. Does not refer to this
+        object."""
+        store = self.store
+        return lambda number: load_runs(store, shards[number], stop)
 
     def fit(
         self,

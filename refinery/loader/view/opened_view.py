@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -26,6 +27,7 @@ from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.read.remote.fetch_files import fetch_files
 from refinery.loader.read.samples import Domain
 from refinery.loader.read.token_source import TokenSource, open_token_source
+from refinery.loader.read.trained_tokens import Runs, load_runs
 from refinery.loader.storage.fetch import ReadCounters, Stop
 from refinery.loader.storage.locks import holding
 from refinery.loader.storage.open_store import open_store
@@ -67,7 +69,8 @@ def open_corpora(view: View, root: str, params: RemoteParams | None = None) -> l
 def check_same_tokens(manifests: Sequence[Manifest], names: Sequence[str]) -> None:
     """Raise FormatError unless tokens mean the same in all corpora: dtype, tokenizer and its special ids."""
     for manifest, name in zip(manifests, names, strict=True):
-        for what, of in (("dtype", _dtype), ("tokenizer", _tokenizer)):
+        ends = not (manifest.written.is_masked or manifests[0].written.is_masked)  # a template writes what it likes
+        for what, of in (("dtype", _dtype), ("tokenizer", partial(_tokenizer, ends=ends))):
             if of(manifest) != of(manifests[0]):
                 raise FormatError(
                     f"corpora {names[0]!r} and {name!r} have another {what}: {of(manifests[0])} and {of(manifest)}; "
@@ -79,11 +82,12 @@ def _dtype(manifest: Manifest) -> str:
     return manifest.dtype
 
 
-def _tokenizer(manifest: Manifest) -> str:
+def _tokenizer(manifest: Manifest, ends: bool) -> str:
     entry = manifest.tokenizer
     file = next((file for file in manifest.files if file.path == entry.path), None)
     digest = "unknown" if file is None else file.sha256
-    return f"{entry.vocab_size} ids, BOS {entry.bos_id}, EOS {entry.eos_id}, sha256 {digest}"
+    around = f"BOS {entry.bos_id}, EOS {entry.eos_id}, " if ends else ""
+    return f"{entry.vocab_size} ids, {around}sha256 {digest}"
 
 
 def load_selection(view: View, store: Store, params: RemoteParams | None) -> Selection:
@@ -230,6 +234,15 @@ class OpenedView(OpenedCorpus):
     def index_loader(self, shards: Sequence[ShardEntry], stop: Stop) -> Callable[[int], Index]:
         stores = [self.place(number) for number in range(len(shards))]
         return lambda number: load_index(stores[number], shards[number], stop)
+
+    @property
+    def is_masked(self) -> bool:
+        return any(corpus.manifest.written.is_masked for corpus in self.corpora)
+
+    def runs_loader(self, shards: Sequence[ShardEntry], stop: Stop) -> Callable[[int], Runs | None]:
+        masked = [self.corpora[corpus].manifest.written.is_masked for corpus, _ in self._chosen]
+        stores = [self.place(number) for number in range(len(shards))]
+        return lambda number: load_runs(stores[number], shards[number], stop) if masked[number] else None
 
     def source(
         self,

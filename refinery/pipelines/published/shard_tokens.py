@@ -90,10 +90,14 @@ def read_tokens(corpus: Corpus, shard: ShardEntry, start: int, stop: int) -> npt
 
 
 def corpus_tokenizer(corpus: Corpus) -> "Tokenizer":
-    """The tokenizer in the corpus. Raises ValueError or FormatError where it is damaged."""
+    """The tokenizer in the corpus; that of a corpus with loss masks, whose control tokens count, writes their names.
+    Raises ValueError or FormatError where it is damaged."""
     from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
+    from refinery.transforms.tokenize.stretches import WithControls, read_stretches
 
     path = corpus.manifest.tokenizer.path
+    if corpus.manifest.written.is_masked and not path.endswith(".model"):
+        return WithControls(read_stretches(corpus.read(path), path))
     return load_tokenizer_bytes(corpus.read(path), path)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from refinery.loader.format.kept_columns import KeptColumn
 from refinery.loader.format.packed import PackedFormat
-from refinery.loader.format.written import MEGATRON_FILES, WRITER
+from refinery.loader.format.written import MASKED, MEGATRON_FILES, WRITER
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.lane import AnyStage
@@ -30,7 +30,8 @@ def check_files(recipe: Recipe) -> TokenizerInfo | None:
     Raises RecipeError, one line with the section's path. Cost: about a second, most of it the tokenizer.
     """
     writer = recipe.LANE.writer
-    if writer.counts_tokens and (writer.name, tuple(writer.files.items())) != (WRITER, MEGATRON_FILES):
+    known = writer.name in (WRITER, MASKED) and tuple(writer.files.items()) == MEGATRON_FILES
+    if writer.counts_tokens and not known:
         raise RecipeError(f"lane: the writer {writer.name!r} of tokens given, {WRITER!r} alone is known to readers")
     active = [found for phase in PHASES for found in recipe.active(phase)]
     for stage, params in sorted(active, key=lambda found: bool(found[0].uses)):  # what others use is checked first
@@ -82,7 +83,8 @@ def packed_rows(recipe: Recipe, tokenizer: TokenizerInfo | None) -> PackedFormat
         return None
     columns = notes_chunks(recipe)
     try:
-        return packed_format(recipe.packed, tokenizer.vocab_size, tokenizer.bos_id, tokenizer.eos_id, columns)
+        ids = tokenizer.vocab_size, tokenizer.bos_id, tokenizer.eos_id
+        return packed_format(recipe.packed, *ids, columns, recipe.LANE.writer.name == MASKED)
     except ValueError as error:
         raise RecipeError(f"packed: {error}") from error
 

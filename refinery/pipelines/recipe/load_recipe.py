@@ -33,7 +33,6 @@ from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.reader import Reader
 from refinery.transforms.read.registry import is_own, readers
 from refinery.transforms.read.sources import READ
-from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.rows.rows_stage import ROWS
 from refinery.transforms.write.rows.writer import AS_INPUT, LAYOUT
 from refinery.transforms.write.targets import TARGET
@@ -155,7 +154,7 @@ def with_writer(lane: Lane, data: dict[str, Any]) -> tuple[Lane, dict[str, Any]]
         return lane, data
     told = f"layout: {LAYOUT}" if is_as_input else f"writer: {name}"
     own = lane.encoding
-    keys = [stage.key for stage in own if stage.key and stage is not ENCODE]
+    keys = [stage.key for stage in own if stage.key not in ("", "tokenizer")]
     said = [key for key in ("tokenizer", "packed", *keys) if data.get(key) not in (None, False)]
     for key in [*said, *(["sources: target"] if has_target(data.get("sources")) else [])]:
         how = "" if ":" in key else f" (`--set {key}=null`)"

@@ -370,6 +370,8 @@ def recipe_class(lane: Lane) -> type[Recipe]:
     if not lane.encodes:
         fields["tokenizer"] = (TokenizerParams | None, None)
     for stage in lane.stages:
+        if stage.key == "tokenizer" and stage.params is not TokenizerParams:  # of an encoder of its own
+            fields["tokenizer"] = (stage.params, Recipe.model_fields["tokenizer"])
         if stage.params is None or stage.key in Recipe.model_fields:
             continue
         if not stage.optional:

@@ -16,6 +16,7 @@ from refinery.pipelines.run.differences import TOKENIZED_FROM
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.phases import Phase
 from refinery.pipelines.run.refine import Refinement
+from refinery.transforms.read.task import CHAT
 from refinery.transforms.write.text_writers import TEXT_WRITERS
 
 
@@ -41,6 +42,11 @@ def with_tokenizer(run: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Reci
         raise ValueError(
             f"{run['name']:.100}: `refinery tokenize` made it of the texts {texts['name']:.100}: run that on them "
             "again, with this tokenizer and another --output"
+        )
+    if recipe.get("lane") == CHAT:
+        raise ValueError(
+            f"{run['name']:.100}: conversations, which are written by their tokenizer's template; run `refinery "
+            "refine` with their recipe, --set tokenizer.path=… and another --output"
         )
     if recipe.get("tokenizer") is None:
         raise NoTokens(run["name"])

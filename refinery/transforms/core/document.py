@@ -22,6 +22,7 @@ FIELDS = KEPT_FIELDS  # note with the other fields of a record, as a JSON object
 OFFSET_BITS = 40  # of a document's position, below the index of its file
 TEXT_ID = "text_id"  # note of a document whose text was changed after it got its id: the id of the text encoded
 TEXT_ID_SINCE = ("encode", 2)  # the stage that makes it, and its first version that does
+TEXT_ID_ALWAYS = "encode-masked"  # the stage that has always made it
 
 
 @dataclass(frozen=True, slots=True)

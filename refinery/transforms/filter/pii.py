@@ -18,6 +18,7 @@ from pydantic import model_validator
 from refinery.transforms.core.document import Document, Drop, FailClosed
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.resources import read_key
+from refinery.transforms.core.spans.marks import edited, marks_of, shown
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.redaction.pii_types import (
     datatrove,
@@ -299,17 +300,18 @@ def judge_pii(doc: Document, pseudonyms: Pseudonyms | None, params: PiiParams) -
     with action drop: the reason of the first rule that has a match. The id stays: it names the text before redaction.
     What is found after ROUNDS of redaction is REMAINS where `remains` is drop, and raises FailClosed where it is fail.
     """
-    text, kinds = doc.text, Counter[Kind]()
+    kinds, marks, given = Counter[Kind](), marks_of(doc), doc
     for _ in range(1 if params.remains == "unchecked" else ROUNDS):
-        spans = find_pii(text, params)
+        spans = find_pii(shown(doc.text, marks), params)
         if not spans:
             break
         kinds.update(span.kind for span in spans)
         if params.action != "redact":
             break
-        text = _redacted(text, spans, pseudonyms, params)
+        doc = edited(doc, _stand_ins(doc.text, spans, pseudonyms, params))
+        marks = marks and marks_of(doc)
     else:
-        left = () if params.remains == "unchecked" else find_pii(text, params)
+        left = () if params.remains == "unchecked" else find_pii(shown(doc.text, marks), params)
         if left and params.remains == "drop":
             return Drop(REMAINS)
         if left:
@@ -319,20 +321,18 @@ def judge_pii(doc: Document, pseudonyms: Pseudonyms | None, params: PiiParams) -
             )
     counts = {rule.kind: kinds[rule.kind] for rule in RULES if rule.kind in kinds}
     if not counts:
-        return doc
+        return given
     if params.action == "drop":
         return Drop(reason_of(next(iter(counts))))
     types = " ".join(f"{kind}={count}" for kind, count in counts.items())
-    return replace(doc, text=text, meta={**doc.meta, "pii": kinds.total(), "pii_types": types})
+    return replace(doc, meta={**doc.meta, "pii": kinds.total(), "pii_types": types})
 
 
-def _redacted(text: str, spans: list[Span], pseudonyms: Pseudonyms | None, params: PiiParams) -> str:
-    """The text with something else in place of each span."""
-    parts, at = [], 0
-    for start, end, kind in spans:
-        parts += [text[at:start], _stand_in(text[start:end], kind, pseudonyms, params)]
-        at = end
-    return "".join([*parts, text[at:]])
+def _stand_ins(
+    text: str, spans: list[Span], pseudonyms: Pseudonyms | None, params: PiiParams
+) -> list[tuple[int, int, str]]:
+    """What is put in place of each span."""
+    return [(start, end, _stand_in(text[start:end], kind, pseudonyms, params)) for start, end, kind in spans]
 
 
 def _stand_in(match: str, kind: Kind, pseudonyms: Pseudonyms | None, params: PiiParams) -> str:

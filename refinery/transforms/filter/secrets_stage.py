@@ -8,6 +8,7 @@ extraction, since every later one may put an excerpt of the text into `rejects/`
 After redaction the text is searched again, and for every value that was replaced: what is left of any drops the page.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -19,10 +20,13 @@ from pydantic import Field, field_validator
 from refinery.transforms.core.data_text.json_members import is_readable, map_texts
 from refinery.transforms.core.document import FIELDS, Document, Drop, FailClosed, Scalar, document_id
 from refinery.transforms.core.params import Params, Positive
+from refinery.transforms.core.spans.marks import NAMES as NOTES
+from refinery.transforms.core.spans.marks import edited, marks_of, shown, without_marks
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.redaction.secret_types.find import RULES, find
 from refinery.transforms.redaction.secret_types.rules import Found
 
+Edits = list[tuple[int, int, str]]  # what is put in place of characters start to end
 NAMES = frozenset(rule.name for rule in RULES)
 REPEATED = 8  # bytes from which a value that was found is replaced wherever else it stands
 NONE: Mapping[str, int] = MappingProxyType({})  # of most texts, so no counter is made for each
@@ -96,8 +100,11 @@ def _in_characters(data: bytes, spans: list[Found]) -> Iterator[Span]:
         yield Span(first, characters, rule)
 
 
-def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Mapping[str, int]]:
-    """The text without secrets, and how often each rule found one; what was found is added to `values`.
+def redact_text(
+    text: str, params: SecretsParams, values: set[bytes], log: list[Edits] | None = None
+) -> tuple[str, Mapping[str, int]]:
+    """The text without secrets, and how often each rule found one; what was found is added to `values`, and to `log`
+    the edits of each round.
 
     Raises TooManySecrets, and SecretRemains where a secret is found after ROUNDS of redaction.
     """
@@ -110,6 +117,8 @@ def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[s
         found = Counter(found) + Counter(span.rule for span in spans)
         if sum(found.values()) > params.max_secrets:
             raise TooManySecrets
+        if log is not None:
+            log.append([(start, end, params.replacement) for start, end, _ in _in_characters(data, spans)])
         parts, at = [], 0
         for start, end, _rule in spans:
             values.add(data[start:end])
@@ -142,11 +151,32 @@ def redact_inside(text: str, params: SecretsParams, values: set[bytes]) -> tuple
 
 
 def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
+    """`redact_document`, of a document that may have spans: these are moved; no secret reaches over a control token.
+
+    Raises SpanCut for a secret over the border of a span.
+    """
+    marks = marks_of(doc)
+    if marks is None:
+        return redact_document(doc, params)
+    seen = replace(doc, text=shown(doc.text, marks), meta=without_marks(doc.meta))
+    log: list[Edits] = []
+    answer = redact_document(seen, params, log)
+    if answer is seen or isinstance(answer, Drop):
+        return doc if answer is seen else answer
+    for edits in log:
+        doc = edited(doc, edits)
+    number = answer.id if answer.id == seen.id else document_id(doc.text)
+    moved = {name: doc.meta[name] for name in NOTES}
+    return replace(doc, id=number, url=answer.url, meta={**answer.meta, **moved})
+
+
+def redact_document(doc: Document, params: SecretsParams, log: list[Edits] | None = None) -> Document | Drop:
     """The document without secrets in text, address and meta; itself where there are none.
 
     `meta["secrets"]` is the number of matches, `meta["secret_rules"]` the rules with theirs. A changed text has a new
     id. With action drop: the name of the first rule that matches. Drops that no action allows: "too-many-secrets",
     and "secret-remains" where a secret is still there after redaction; with `remains: fail` that raises FailClosed.
+    log: gets the edits of the text, one list after the other.
     """
     if params.action == "note":
         return _counted(doc, params)
@@ -160,7 +190,7 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
                 if name == f"meta.{FIELDS}":
                     value, inside = redact_inside(value, params, values)
                     found.update(inside)
-                fields[name], here = redact_text(value, params, values)
+                fields[name], here = redact_text(value, params, values, log if name == "text" else None)
                 if here:
                     found.update(here)
     except TooManySecrets:
@@ -174,6 +204,8 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     repeated = repeated_values(value.decode() for value in values)
     for name, value in fields.items():
         for secret in repeated:
+            if log is not None and name == "text" and secret in value:
+                log.append([(*each.span(), params.replacement) for each in re.finditer(re.escape(secret), value)])
             value = value.replace(secret, params.replacement)
         if any(secret in value for secret in repeated) or find(value.encode(), frozenset(params.off)):
             return _remaining(doc, params)

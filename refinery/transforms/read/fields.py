@@ -153,7 +153,14 @@ def address_names(form: str) -> tuple[str, ...]:
 
 def named_fields(task: ReadTask) -> list[str]:
     """Fields of a record that the source names, that of the text first; paths with dots as they are."""
-    return [task.text_field, *address_names(task.url_field), task.date_field, task.id_field, *task.meta_fields]
+    return [
+        *task.content_fields,
+        *task.further_fields,
+        *address_names(task.url_field),
+        task.date_field,
+        task.id_field,
+        *task.meta_fields,
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What a reader is given: which file, or part of one, how its source is to be read, and within which sizes."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal, Self
 
@@ -16,6 +16,15 @@ CLASH, COLUMN_CLASH = "field-and-label", "column-and-label"
 # Fields that a task has no word of where it has none: most tasks have not, nor had those of earlier versions.
 OMITTED = ("options", "fields", "labels", "may_lack_text")
 Content = Literal["auto", "html", "text"]
+# What sources of the lane chat hold: conversations, or texts that bring the spans that are trained.
+CHAT, SPANS = "chat", "spans"
+AUTO = "auto"  # text_field of these: the usual ones
+TURNS = ("messages", "conversations")
+LOSS_SPANS = "loss_spans"  # of a record of SPANS: pairs of characters, start and end
+FURTHER: Mapping[str, tuple[str, ...]] = {
+    CHAT: ("tools", "functions", "system", "finish_reason", "weight", "train", "masked"),
+    SPANS: (LOSS_SPANS,),
+}
 
 
 class LimitParams(Params):
@@ -69,7 +78,7 @@ class ReadTask:
     cap: int | None = None
     sample: float = 1.0
     seed: int = 0
-    content: Content = "auto"
+    content: Content | Literal["chat", "spans"] = "auto"
     text_field: str = "text"
     url_field: str = "url"
     date_field: str = "date"
@@ -99,6 +108,18 @@ class ReadTask:
     def share_bytes(self) -> int:
         """Bytes of its share of the file."""
         return self.size // max(1, self.parts)
+
+    @property
+    def content_fields(self) -> tuple[str, ...]:
+        """The fields of a record one of which it must have: that of the text, or of the turns."""
+        if self.text_field != AUTO or self.content not in FURTHER:
+            return (self.text_field,)
+        return TURNS if self.content == CHAT else ("text",)
+
+    @property
+    def further_fields(self) -> tuple[str, ...]:
+        """The fields beside them of records that go on as a whole."""
+        return FURTHER.get(self.content, ())
 
     def to_json(self) -> bytes:
         plain = asdict(self)

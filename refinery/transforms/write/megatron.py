@@ -1,6 +1,7 @@
 """The writer of Megatron's indexed data sets, declared."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import DTYPE_CODES, IndexedWriter, dtype_for, read_index
-from refinery.loader.format.written import MEGATRON_FILES, WRITER
+from refinery.loader.format.written import MASKED, MEGATRON_FILES, WRITER
 from refinery.transforms.core.stage import ShardContent, Writer
 
 
@@ -50,4 +51,12 @@ MEGATRON = Writer(
     read=read_indexed,
     counts_tokens=True,
     state=state_tokens,
+)
+
+# The same files. Its name says that a column of the provenance has the tokens that are trained, so a reader that does
+# not know of it refuses the corpus and trains nothing by mistake.
+MEGATRON_MASKED = replace(
+    MEGATRON,
+    name=MASKED,
+    summary="Shuffle the documents and write them as Megatron's indexed data sets, with the tokens that are trained.",
 )

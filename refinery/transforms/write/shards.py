@@ -18,6 +18,7 @@ from refinery.loader.format.kept_columns import KeptColumn
 from refinery.loader.format.listing import BLOCKED
 from refinery.loader.format.manifest import Column, shard_name, write_provenance
 from refinery.loader.format.packed import PackedFormat
+from refinery.loader.format.written import MASKED
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
@@ -31,7 +32,7 @@ from refinery.transforms.statistics.tally import NO_NOTES, Measured
 from refinery.transforms.write.kept_values import KeptValues
 from refinery.transforms.write.megatron import MEGATRON
 from refinery.transforms.write.packing.build_rows import PackedDocuments
-from refinery.transforms.write.packing.column_files import write_columns
+from refinery.transforms.write.packing.column_files import write_columns, write_trained
 from refinery.transforms.write.packing.write_packed import publish_packed
 from refinery.transforms.write.shard_documents import BATCH_ROWS, META, SPOOLED, ShardDocuments, sort_on_disk
 from refinery.transforms.write.shuffle import ShardParams, parse_shard_key
@@ -182,6 +183,8 @@ def _publish_shard(
         if packed and lengths is not None:
             orders = table["order"].to_numpy()
             whole = documents_of(documents, local["bin"], dtype, lengths, packed)
+            if writer.name == MASKED:
+                whole = replace(whole, trained=write_trained(documents.metas(), lengths, scratch))
             more["packed"] = list(publish_packed(store, astuple(place), whole, orders, packed))
     yield side_output_record("shard", **asdict(place), documents=len(documents), files=files, **more)
     yield tally.record(name)

@@ -88,6 +88,11 @@ def _packed_rows(corpus: Corpus) -> tuple[Known, Made]:
     store, manifest = corpus.store, corpus.manifest
     if not manifest.has_tokens:
         raise NoTokens(store.root)
+    if manifest.written.is_masked:
+        raise ValueError(
+            f"{store.root}: a corpus with loss masks, for which Megatron's files have no place; PackedStream reads its "
+            "packed rows as they are"
+        )
     if manifest.packed is None:
         raise ValueError(f"{store.root}: no packed rows there; its shards are .bin and .idx already")
     try:

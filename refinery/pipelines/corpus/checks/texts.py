@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from refinery.loader.format.manifest import Manifest
-from refinery.transforms.core.document import ID_BYTES, TEXT_ID, TEXT_ID_SINCE, document_id
+from refinery.transforms.core.document import ID_BYTES, TEXT_ID, TEXT_ID_ALWAYS, TEXT_ID_SINCE, document_id
+from refinery.transforms.tokenize.stretches import Stretches
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 
@@ -19,7 +20,9 @@ def notes_text_ids(manifest: Manifest) -> bool:
     """Whether the run noted the ids of texts that were changed. In older corpora of tokens a text may not be its
     id's."""
     name, version = TEXT_ID_SINCE
-    return any(stage.name == name and stage.version >= version for stage in manifest.stages)
+    return any(
+        stage.name == TEXT_ID_ALWAYS or (stage.name == name and stage.version >= version) for stage in manifest.stages
+    )
 
 
 def is_text_id(value: Any) -> bool:
@@ -33,6 +36,27 @@ def text_id(meta: Any) -> bytes:
     """The id of the text that a row's `meta` notes, b"" where there is none."""
     value = meta.get(TEXT_ID) if isinstance(meta, dict) else None
     return bytes.fromhex(value) if value is not None and is_text_id(value) else b""
+
+
+def check_marked_text(
+    stretches: Stretches, lock: threading.Lock, ids: npt.NDArray[Any], text_bytes: int, expected: bytes = b""
+) -> str:
+    """As `check_text`, of a document with control tokens in it, whose names are part of its text. Of a tokenizer that
+    loses something only that its text encodes to the same ids, or to ids of the same text."""
+    with lock:
+        text, controls = stretches.decode(ids)
+        again, _ = stretches.encode(text, controls)
+        if not stretches.first.lossless:
+            same = np.array_equal(again, ids) or stretches.decode(again)[0] == text
+            return "" if same or "\u2047" in text else "its decoded text encodes to tokens of another text"
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size != text_bytes:
+            return f"decodes to {size} bytes of text, {text_bytes} expected from provenance"
+        if not np.array_equal(again, ids):
+            return "its decoded text encodes to other tokens"
+        if expected and (found := document_id(text)) != expected:
+            return f"its text has the id {found.hex()}, {expected.hex()} expected from provenance"
+        return ""
 
 
 def check_text(

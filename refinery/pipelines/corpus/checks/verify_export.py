@@ -17,6 +17,7 @@ import numpy as np
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
 from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, unseal
+from refinery.loader.read.loss_runs import COLUMN, mask_of
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.file_checks import SCRATCH, check_file, collect
@@ -29,6 +30,7 @@ from refinery.pipelines.corpus.export.read_documents import read_documents
 from refinery.pipelines.progress.work import Work
 from refinery.transforms.core.document import text_bytes
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+from refinery.transforms.tokenize.stretches import Stretches, load_stretches
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 THREADS = 2
@@ -161,12 +163,12 @@ def check_totals(manifest: Mapping[str, Any], sources: Mapping[str, Mapping[str,
 
 def _check_texts(store: Store, manifest: Mapping[str, Any], damaged: set[str], report: ExportReport) -> Iterator[str]:
     own = manifest["tokenizer"]
-    tokenizer = None
+    tokenizer: Tokenizer | Stretches | None = None
     if "text" in manifest["fields"] and own["path"] not in damaged:
         with TemporaryDirectory(prefix=SCRATCH) as scratch:
             copy = Path(scratch, Path(own["path"]).name)
             copy.write_bytes(store.read(own["path"]))
-            tokenizer = load_tokenizer(str(copy))
+            tokenizer = load_stretches(str(copy)) if "loss_masks" in manifest else load_tokenizer(str(copy))
     for shard in manifest["shards"]:
         path = shard["file"]["path"]
         if path in damaged:
@@ -182,7 +184,9 @@ def _check_texts(store: Store, manifest: Mapping[str, Any], damaged: set[str], r
 class ShardCheck:
     """Reads one exported file back. documents: read. encoded: of these, texts that were encoded again."""
 
-    def __init__(self, manifest: Mapping[str, Any], shard: Mapping[str, Any], tokenizer: Tokenizer | None) -> None:
+    def __init__(
+        self, manifest: Mapping[str, Any], shard: Mapping[str, Any], tokenizer: Tokenizer | Stretches | None
+    ) -> None:
         self.manifest, self.shard, self.tokenizer = manifest, shard, tokenizer
         self.documents = self.encoded = 0
 
@@ -214,7 +218,9 @@ class ShardCheck:
         """Adds the document's tokens to the digest, and says what its fields contradict."""
         dtype = np.dtype(self.manifest["dtype"])
         tokens = None
-        if self.tokenizer is not None:
+        if isinstance(self.tokenizer, Stretches):
+            yield from self._marked(document, self.tokenizer)
+        elif self.tokenizer is not None:
             own = self.manifest["tokenizer"]
             ends = [[own[name]] if own[name] is not None else [] for name in ("bos_id", "eos_id")]
             ids = self.tokenizer.encode(document["text"])
@@ -232,6 +238,18 @@ class ShardCheck:
             yield f"token_count is {document['token_count']}, {len(tokens)} expected"
         if {"text", "text_bytes"} <= document.keys() and document["text_bytes"] != text_bytes(document["text"]):
             yield f"text_bytes is {document['text_bytes']}, {text_bytes(document['text'])} expected"
+
+    def _marked(self, document: Mapping[str, Any], stretches: Stretches) -> Iterator[str]:
+        """What is wrong with the text and the mask of a document of a corpus with loss masks."""
+        ids, mask = np.asarray(document["input_ids"]), str(document[COLUMN])
+        self.encoded += 1
+        text, controls = stretches.decode(ids)
+        if text != document["text"] or not np.array_equal(stretches.encode(text, controls)[0], ids):
+            yield "its input_ids are not those of its text"
+        try:
+            mask_of(mask, len(ids), COLUMN)
+        except FormatError as error:
+            yield str(error)
 
     def _end_of_part(self, path: str, part: Mapping[str, Any], digest: Any) -> Iterator[str]:
         has_tokens = self.tokenizer is not None or "input_ids" in self.manifest["fields"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from refinery.loader.format.document_fields import EXPORTS, names_of
 from refinery.loader.format.manifest import Column
+from refinery.loader.read.loss_runs import COLUMN
 from refinery.pipelines.corpus.export.export_format import COMPRESSIONS, FLAGS, TOKENS, ExportFormat, FileOptions
 from refinery.pipelines.corpus.export.registry import export_formats, load_format
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
@@ -102,12 +103,21 @@ def all_fields(columns: Sequence[Column]) -> tuple[str, ...]:
     return (*own[:behind], *(column.name for column in columns), *own[behind:])
 
 
-def chosen_fields(options: ExportOptions, columns: Sequence[Column]) -> tuple[str, ...]:
-    """The fields of a row, in the order of `all_fields`. Raises ValueError for one that no row has."""
+def chosen_fields(options: ExportOptions, columns: Sequence[Column], is_masked: bool = False) -> tuple[str, ...]:
+    """The fields of a row, in the order of `all_fields`. is_masked: of a corpus with loss masks, which count tokens.
+
+    Raises ValueError for a field that no row has, and for documents without their masks.
+    """
     known = all_fields(columns)
     if not options.fields:
-        return tuple(name for name in known if name != "input_ids")
+        return tuple(name for name in known if name != "input_ids" or is_masked)
     if unknown := [name for name in options.fields if name not in known]:
         hint = meant(unknown[0], known, "") or f"some of {', '.join(known)} is allowed"
         raise ValueError(f"--fields: {unknown[0]!r:.80} given, {hint}")
+    mask = {"input_ids", COLUMN}
+    if is_masked and {"text", *mask}.intersection(options.fields) and not mask.issubset(options.fields):
+        raise ValueError(
+            f"--fields: documents without input_ids or {COLUMN} given, of a corpus with loss masks, which would be "
+            "lost; name both, or leave --fields out"
+        )
     return tuple(name for name in known if name in options.fields)

@@ -21,12 +21,14 @@ from refinery.loader.format.manifest import Column, FileEntry, Manifest, ShardEn
 from refinery.loader.format.parquet.guarded import GuardedFile
 from refinery.loader.format.provenance import stage_columns
 from refinery.loader.format.shard_files import load_index, read_file
+from refinery.loader.format.written import MASKED
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.export.options import all_fields
 from refinery.pipelines.recipe.writers import find_writer
 from refinery.transforms.core.document import text_bytes
 from refinery.transforms.core.stage import Writer
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+from refinery.transforms.tokenize.stretches import Stretches, load_stretches
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 BATCH_ROWS = 256
@@ -123,6 +125,17 @@ class Decoded:
         return
 
 
+def _text_of(
+    ids: npt.NDArray[Any], id_: bytes, source: str, origin: str, text_of: TextOf, tokenizer: Tokenizer | Stretches
+) -> tuple[str, npt.NDArray[Any]]:
+    """The text of a document, and the ids that it encodes to: of one with loss masks with its control tokens."""
+    if isinstance(tokenizer, Stretches):
+        text, controls = tokenizer.decode(ids)
+        return text, tokenizer.encode(text, controls)[0]
+    text = text_of.text(id_, source, origin, ids)
+    return text, tokenizer.encode(text)
+
+
 def read_rows(
     corpus: CorpusFacts, entry: ShardEntry, fields: Collection[str], text_of: TextOf | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -137,8 +150,9 @@ def read_rows(
     table = GuardedFile(io.BytesIO(read_file(store, entry.provenance)), store.url(entry.provenance.path))
     if not table.schema_arrow.equals(provenance_schema(corpus.columns)) or table.metadata.num_rows != len(index):
         raise FormatError(f"{store.url(entry.provenance.path)}: its rows are not those of the shard")
-    tokenizer = load_tokenizer(corpus.tokenizer)
-    text_of = text_of or Decoded(tokenizer)
+    is_masked = corpus.writer.name == MASKED
+    tokenizer = load_stretches(corpus.tokenizer) if is_masked else load_tokenizer(corpus.tokenizer)
+    text_of = text_of or Decoded(tokenizer.first if isinstance(tokenizer, Stretches) else tokenizer)
     schema = row_schema(corpus.columns, fields, corpus.dtype)
     head, tail = corpus.bos_id is not None, corpus.eos_id is not None
     row = 0
@@ -151,8 +165,8 @@ def read_rows(
             start = int(index.offsets[row])
             every.append(tokens[start : start + int(index.lengths[row])])
             inner = every[-1][head : len(every[-1]) - tail]
-            text = text_of.text(id_, source, origin, inner)
-            if text_bytes(text) != size or not np.array_equal(tokenizer.encode(text), inner):
+            text, again = _text_of(inner, id_, source, origin, text_of, tokenizer)
+            if text_bytes(text) != size or not np.array_equal(again, inner):
                 raise TextDiffers(
                     f"{store.url(entry.bin.path)}: document {row} ({id_.hex()}): its text does not encode to its "
                     "tokens; run `refinery verify` to see whether the corpus is damaged"

@@ -16,6 +16,7 @@ import orjson
 import pyarrow as pa
 
 from refinery.loader.format.manifest import SCHEMA_VERSION, ShardEntry, seal, unseal
+from refinery.loader.format.written import MASKED
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.corpus.export.options import ExportOptions, chosen_fields
@@ -44,7 +45,7 @@ class TextJob:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        return chosen_fields(self.options, self.corpus.columns)
+        return chosen_fields(self.options, self.corpus.columns, self.corpus.writer.name == MASKED)
 
     @property
     def schema(self) -> pa.Schema:

@@ -9,6 +9,7 @@ from typing import Any
 import apache_beam as beam
 
 from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, seal
+from refinery.loader.read.loss_runs import COLUMN
 from refinery.loader.storage.store import CHUNK
 from refinery.pipelines.corpus.export.export_format import KIND, Written
 from refinery.pipelines.corpus.export.export_manifest import HIDDEN, listed_files, sum_sources
@@ -47,7 +48,9 @@ class TextExport:
         self.place = place = Place(self.output, identity, self.runner, manifest.name, self.say)
         facts = corpus_facts(self.corpus.root, manifest)
         job = TextJob(facts, place.root, place.work, self.options, place.fingerprint)
-        chosen_fields(self.options, facts.columns)  # raises ValueError for a field that no row has
+        chosen_fields(
+            self.options, facts.columns, manifest.written.is_masked
+        )  # raises ValueError for a field that no row has
         transform = self._transform(job)
         place.claim()
         done = place.manifest()
@@ -69,6 +72,11 @@ class TextExport:
         tokenizer = load_tokenizer(job.corpus.tokenizer)
         if tokenizer.lossless:
             return lambda tasks: ExportShards(tasks, job)
+        if self.corpus.manifest.written.is_masked:
+            raise ValueError(
+                f"{self.corpus.root}: a corpus with loss masks whose tokenizer does not give texts back; they cannot "
+                "be exported, and TokenStream and PackedStream read the corpus as it is"
+            )
         from refinery.pipelines.corpus.export.recompute import plan_recomputation
 
         return plan_recomputation(self.corpus, self.work, self.recipe, job, self.runner)
@@ -117,6 +125,8 @@ class TextExport:
             "sources": sources,
             "totals": {"shards": len(shards), **totals},
         }
+        if manifest.written.is_masked:
+            payload["loss_masks"] = COLUMN
         self.place.store.create(HIDDEN if self.options.declared.hidden else MANIFEST, seal(payload))
         return payload
 

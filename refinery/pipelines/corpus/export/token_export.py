@@ -69,6 +69,11 @@ class TokenExport:
         `append`, ValueError for a corpus that cannot follow those before, and whatever a job raises.
         """
         manifest = self.corpus.manifest
+        if manifest.written.is_masked:
+            raise ValueError(
+                f"{self.corpus.root}: a corpus with loss masks, for which shards of tokens have no place; choose "
+                "another --format, whose column trained_tokens has them"
+            )
         self.tokenizer_path, self.tokenizer_data = self.corpus.tokenizer_file()
         self.tokenizer = {
             "sha256": checksums(self.tokenizer_data).sha256,

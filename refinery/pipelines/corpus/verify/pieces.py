@@ -17,8 +17,9 @@ from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.file_checks import SCRATCH, check_file, collect
+from refinery.pipelines.corpus.checks.loss_masks import check_masks
 from refinery.pipelines.corpus.checks.outputs import OutputChecks, listed_outputs
-from refinery.pipelines.corpus.checks.texts import check_text, notes_text_ids
+from refinery.pipelines.corpus.checks.texts import check_marked_text, check_text, notes_text_ids
 from refinery.pipelines.corpus.verify.before import Before, ChangedShard
 from refinery.pipelines.corpus.verify.keyed_rows import RunWriter, table_rows
 from refinery.pipelines.corpus.verify.lookup import FACT as LOOKUP
@@ -41,6 +42,7 @@ from refinery.pipelines.published.placement import Plan, read_plan
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.stage import Writer
 from refinery.transforms.dedup.stages import URL_DUPLICATES
+from refinery.transforms.tokenize.stretches import WithControls, load_stretches
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.write.lookup.entries import Hashes
 
@@ -231,12 +233,16 @@ class Checker:
         """Tokens, index and packed rows."""
         shard, (tokenizer, _) = facts.shard, self._tokenizer
         read_back = partial(check_text, tokenizer, self._lock) if tokenizer else None
+        if isinstance(tokenizer, WithControls):
+            read_back = partial(check_marked_text, tokenizer.stretches, self._lock)
         rows = sample_rows(self.manifest.fingerprint, shard.bin.path, shard.documents, self.question.samples)
         found = check_shard(self.store, self.manifest, facts, self.plan, rows, read_back, self.has_text_ids)
         finding.failures += collect(shard.bin.path, found)
         kept = facts.ids, facts.digests, domain_sources(self.plan, shard), facts.sizes
         packed = check_packed(self.store, self.manifest, shard, *kept, rows, tokenizer, self._lock)
         finding.failures += collect(f"packed rows of {shard.bin.path}", packed)
+        if self.manifest.written.is_masked and not finding.failures:
+            finding.failures += collect(shard.provenance.path, check_masks(self.store, self.manifest, shard))
 
     def _present(self, place: int, writer: RunWriter) -> Present | None:
         """What gets the rows of a file, where something was taken out of the corpus."""
@@ -277,7 +283,9 @@ class Checker:
                 copy = Path(scratch, entry.path)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_bytes(self.store.read(entry.path))
-            loaded.append(self.question.load(str(Path(scratch, path))))
+            copied = str(Path(scratch, path))
+            has_controls = manifest.written.is_masked and not path.endswith(".model")
+            loaded.append(WithControls(load_stretches(copied)) if has_controls else self.question.load(copied))
             if loaded[0].vocab_size != manifest.tokenizer.vocab_size:
                 yield (
                     f"{path}: a vocabulary of {loaded[0].vocab_size} found, "

@@ -12,6 +12,7 @@ import orjson
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
+from refinery.transforms.read.conversations import conversation_of
 from refinery.transforms.read.explain import (
     CARRIAGE_RETURNS,
     HEAD,
@@ -72,8 +73,16 @@ def parse_line(line: Line, task: ReadTask, limits: LimitParams) -> RawDocument |
     record = parse_json(data)
     if isinstance(record, dict):
         forms = partial(as_written, data), partial(members_of_line, data)
+        if task.further_fields:
+            line_text = data.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
+            return conversation_of(record, line_text, task, limits, line.offset, data[:HASHED], *forms)
         return document_of(record, task, limits, line.offset, data[:HASHED], *forms)
-    if record is None and not is_utf8(data) and isinstance(record := parse_undecodable(data), dict):
+    if (
+        record is None
+        and not task.further_fields
+        and not is_utf8(data)
+        and isinstance(record := parse_undecodable(data), dict)
+    ):
         members = partial(members_of_line, data)
         found = document_of(record, task, limits, line.offset, data[:HASHED], members=members)
         if not isinstance(found, Damaged):

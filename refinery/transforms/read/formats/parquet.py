@@ -14,6 +14,7 @@ from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.byte_source import ByteSource
+from refinery.transforms.read.conversations import conversation_of
 from refinery.transforms.read.explain import about_text_field, explain_other, listed, nearest_field
 from refinery.transforms.read.fields import (
     clean,
@@ -146,7 +147,7 @@ def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:
         return list(DOCUMENT_COLUMNS) if set(schema.names).issuperset(DOCUMENT_COLUMNS) else None
     found = {column_of(schema, name) for name in asked_fields(schema, task)}
     listed = dict.fromkeys(name for name in schema.names if name in found)
-    return list(listed) if column_of(schema, task.text_field) else None
+    return list(listed) if needed_columns(schema, task) else None
 
 
 def asked_fields(schema: pa.Schema, task: ReadTask) -> list[str]:
@@ -162,7 +163,9 @@ def column_of(schema: pa.Schema, name: str) -> str:
 
 def needed_columns(schema: pa.Schema, task: ReadTask) -> tuple[str, ...]:
     """The columns without which there is no document."""
-    return DOCUMENT_COLUMNS if task.format == "documents" else (column_of(schema, task.text_field),)
+    if task.format == "documents":
+        return DOCUMENT_COLUMNS
+    return tuple(column for name in task.content_fields if (column := column_of(schema, name)))
 
 
 @dataclass(frozen=True)
@@ -253,6 +256,8 @@ def read_row(
         return earlier_document(record, origin, task, limits)
     if not task.samples(origin):
         return Skipped(NOT_SAMPLED, origin, size_of(field_of(record, task.text_field)))
+    if task.further_fields:
+        return conversation_of(record, None, task, limits, row, b"")
     return document_of(record, task, limits, row, b"")
 
 

@@ -18,7 +18,8 @@ from refinery.transforms.write.packing.plan_rows import RowPlan
 class PackedDocuments:
     """Documents in the corpus' order. tokens: of all, one behind the other, each with its BOS; an array or a memory
     map. lengths: int64 [documents]. ids: binary(16), sources: string [documents]. structure: by name, one value for
-    each token. borders: document -> where it is best cut if it is longer than a row, see split_documents."""
+    each token. borders: document -> where it is best cut if it is longer than a row, see split_documents. trained: one
+    bool for each token; None where all are."""
 
     tokens: npt.NDArray[Any]
     lengths: npt.NDArray[np.int64]
@@ -26,6 +27,7 @@ class PackedDocuments:
     sources: pa.Array
     structure: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     borders: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    trained: npt.NDArray[np.bool_] | None = None
 
 
 def build_rows(
@@ -53,18 +55,25 @@ def build_rows(
     used = np.repeat(places - before, sizes) + np.arange(int(behind[-1]))
     block["doc_ids"].reshape(-1)[used] = np.repeat(np.arange(len(content)) - np.repeat(bounds[:-1], counts), sizes)
     sources = {"input_ids": documents.tokens, **documents.structure}
+    trained = np.zeros((last - first, length), np.bool_) if documents.trained is not None else None
     structure = {name: np.full((last - first, length), UNKNOWN, STRUCTURE[name]) for name in documents.structure}
     owners, starts, stops = (array[content] for array in pieces)
     offsets = (np.cumsum(documents.lengths) - documents.lengths)[owners]
-    block["input_ids"].reshape(-1)[places[starts > 0]] = layout.bos_id
+    if layout.bos_id is not None:
+        block["input_ids"].reshape(-1)[places[starts > 0]] = layout.bos_id
     ranges = np.stack([places + (starts > 0), places + sizes, offsets + starts, offsets + stops], axis=1).tolist()
     for name, values in sources.items():
         flat = (block[name] if name in block else structure[name]).reshape(-1)
         for to, to_end, start, stop in ranges:
             flat[to:to_end] = values[start:stop]
+    if trained is not None and documents.trained is not None:
+        for to, to_end, start, stop in ranges:
+            trained.reshape(-1)[to:to_end] = documents.trained[start:stop]
     docs = block["doc_ids"]
     block["loss_mask"][:] = False
     np.logical_and(docs[:, 1:] == docs[:, :-1], docs[:, 1:] >= 0, out=block["loss_mask"][:, :-1])
+    if trained is not None:
+        block["loss_mask"][:, :-1] &= trained[:, 1:]
     np.copyto(block["target_ids"][:, :-1], block["input_ids"][:, 1:], where=block["loss_mask"][:, :-1])
     numbers = (taken, counts, length - taken)
     arrays = block | {name: column.astype(np.int32) for name, column in zip(COUNTS, numbers, strict=True)}

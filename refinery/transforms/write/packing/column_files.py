@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from refinery.loader.format.packed import STRUCTURE, PackedFormat
+from refinery.loader.read.loss_runs import COLUMN, mask_of
 from refinery.transforms.tokenize.token_columns import chunk_borders, read_columns
 
 
@@ -37,3 +39,16 @@ def write_columns(
         for name, path in paths.items()
     }
     return maps, borders
+
+
+def write_trained(metas: Iterable[bytes | str], lengths: Sequence[int], folder: Path) -> npt.NDArray[np.bool_]:
+    """Which of all tokens are trained, one document behind the other, as a memory map of a new file in `folder`.
+
+    metas: the notes of each document, as JSON. Cost: a byte on disk for each token; memory of a document. Raises
+    FormatError for notes that do not fit.
+    """
+    path = folder / "trained.column"
+    with path.open("wb") as file:
+        for number, (meta, length) in enumerate(zip(metas, lengths, strict=True)):
+            file.write(mask_of(str(orjson.loads(meta).get(COLUMN, "")), length, f"document {number}").data)
+    return np.memmap(path, np.bool_, "r") if sum(lengths) else np.empty(0, np.bool_)

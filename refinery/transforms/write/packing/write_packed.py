@@ -43,17 +43,23 @@ class PackedParams(Params):
 
 
 def packed_format(
-    params: PackedParams, vocab_size: int, bos_id: int | None, eos_id: int | None, columns: bool = False
+    params: PackedParams,
+    vocab_size: int,
+    bos_id: int | None,
+    eos_id: int | None,
+    columns: bool = False,
+    masked: bool = False,
 ) -> PackedFormat:
     """What the rows of a corpus share. columns: whether documents may have columns for their tokens.
+    masked: whether their tokens are trained by spans; such documents are never cut, and need no BOS.
 
     Raises ValueError where documents have no BOS, which is how rows are checked.
     """
-    if bos_id is None:
+    if bos_id is None and not masked:
         raise ValueError(
             "packed rows given, tokenizer.bos must name the token that begins every document, or be `auto`"
         )
-    if eos_id == bos_id:
+    if eos_id == bos_id is not None:
         raise ValueError("packed rows given, tokenizer.bos and tokenizer.eos must be different tokens")
     return PackedFormat(
         params.length, vocab_size, bos_id, padding_id(bos_id, eos_id), tuple(STRUCTURE) if columns else ()

@@ -1,0 +1,1 @@
+"""Spans of a text that are moved when it is edited. Start at marks.py."""
