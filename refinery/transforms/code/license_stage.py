@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Literal
 
+from refinery.transforms.code.license_files import class_of_file
 from refinery.transforms.code.license_rules import DENIED, KERNEL, WEAK
-from refinery.transforms.code.licenses import class_of_file, licence_of
+from refinery.transforms.code.licenses import licence_of
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
@@ -40,7 +41,7 @@ def judge_license(doc: Document, params: LicenseParams) -> Document | Drop:
 
 LICENSE = Stage(
     name="license",
-    version=2,
+    version=3,
     summary="Keep source files under licences that are allowed, by SPDX tag, header, or nearest licence file.",
     concerns=("rights",),
     params=LicenseParams,
@@ -59,7 +60,9 @@ LICENSE = Stage(
     ),
     reasons=(
         Reason(
-            "license-unknown", "neither tag nor header nor licence file names a licence", "nothing: unknown is not free"
+            "license-unknown",
+            "no licence is stated, or terms that are not known: unknown is not the licence of the repository",
+            "nothing: unknown is not free",
         ),
         Reason(
             "license-not-allowed", "the licence is not on the list of allowed ones", "name it in `also`, if you may"
