@@ -7,6 +7,7 @@ nothing. A statement with a name that nobody knows, or with further restrictions
 """
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -145,7 +146,7 @@ def _sentences(comments: str) -> tuple[tuple[str, ...], list[_Sentence]]:
     since, grants = TRAILING + 1, False
     known = found.pooled.covered if found.pooled else found.covered
     last = int(np.flatnonzero(found.covered)[-1]) if found.covered.any() else -1
-    for begin, end in zip(bounds, bounds[1:], strict=False):
+    for begin, end in pairwise(bounds):
         own = words.words[begin:end]
         left = [word for word, covered in zip(own, known[begin:end].tolist(), strict=True) if not covered]
         since = 0 if _GRANT.search(" ".join(own)) or (grants and len(left) <= len(own) / 2) else since + 1

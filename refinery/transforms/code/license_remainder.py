@@ -12,8 +12,8 @@ LONG = 25  # words of one sentence that say nothing of terms and still are too m
 MOST = 0.5  # share of a text that may be left, without copyright lines
 
 _TERMS = r"""
-non not no nor never only solely without except(?:ion|ions|ing|ed|s)? unless provided must shall may might cannot can could
-should would will requires? required requirements? restrict\w* prohibit\w* forbid\w* limit(?:ed|s|ation|ations)?
+non not no nor never only solely without except(?:ion|ions|ing|ed|s)? unless provided must shall may might cannot can
+could should would will requires? required requirements? restrict\w* prohibit\w* forbid\w* limit(?:ed|s|ation|ations)?
 condition\w* terms? agree\w* licens\w* lizenz\w* licenz\w* sublicens\w* fees? royalt\w* pay\w* purchas\w* charge\w*
 commercial\w* noncommercial\w* profit\w* evaluat\w* research\w* academic\w* educat\w* internal\w* personal private
 terminat\w* permi\w* allow\w* grant\w* consent\w* rights? reserved confidential\w* secret\w* proprietary patents?

@@ -18,6 +18,10 @@ class LicenseParams(Params):
     """keep LGPL, MPL, EPL, CDDL, and GPL with an exception for users of the code"""
     kernel: Literal["keep", "drop"] = "keep"
     """GPL-2.0 with the Linux syscall note: kept files have `license_class` gpl-2.0-kernel, for a mix to choose by"""
+    copies: Literal["drop", "keep"] = "drop"
+    """copies and near copies of what is dropped for its licence, under whatever licence they are: a licence that a file
+    is given where it is copied to is no licence. Files that say nothing, in repositories that say nothing, are
+    no reason for this"""
     also: tuple[str, ...] = ()
     """further SPDX expressions that are allowed literally, such as GPL-3.0-only"""
 
@@ -27,7 +31,7 @@ def judge_license(doc: Document, params: LicenseParams) -> Document | Drop:
     nearest = str(doc.meta.get("repo_license") or "")
     licence = licence_of(doc.text, nearest)
     if not licence.expression:
-        return Drop("license-unknown")
+        return Drop("license-unrecognised" if licence.found else "license-unknown")
     found = class_of_file(licence, nearest)
     if found == DENIED and licence.expression not in params.also:
         return Drop("license-not-allowed")
@@ -39,6 +43,13 @@ def judge_license(doc: Document, params: LicenseParams) -> Document | Drop:
     return replace(doc, meta=dict(doc.meta) | notes)
 
 
+def withheld(params: LicenseParams) -> frozenset[str]:
+    """The reasons for which copies are dropped, too."""
+    return frozenset() if params.copies == "keep" else DENIALS
+
+
+DENIALS = frozenset(("license-unrecognised", "license-not-allowed", "license-weak-copyleft", "license-kernel"))
+
 LICENSE = Stage(
     name="license",
     version=3,
@@ -46,6 +57,7 @@ LICENSE = Stage(
     concerns=("rights",),
     params=LicenseParams,
     judge=judge_license,
+    withholds=withheld,
     notes=(
         Note("license", str, "SPDX expression of the file's licence", column=True, carried=True),
         Note(
@@ -60,8 +72,11 @@ LICENSE = Stage(
     ),
     reasons=(
         Reason(
-            "license-unknown",
-            "no licence is stated, or terms that are not known: unknown is not the licence of the repository",
+            "license-unknown", "neither tag nor header nor licence file names a licence", "nothing: unknown is not free"
+        ),
+        Reason(
+            "license-unrecognised",
+            "the file states terms of its own that are not known; the licence of its repository says nothing of these",
             "nothing: unknown is not free",
         ),
         Reason(
