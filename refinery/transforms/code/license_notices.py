@@ -25,6 +25,7 @@ COVERED = 0.8  # share of a sentence that known notices cover
 SHORT = 8  # words of a line that is no more than a name
 GRANT_LEFT = 8  # words of a grant that may differ, such as names
 
+MANY_LEGAL = 3  # different words of law in a comment that no known text covers: terms, in whatever form
 TRAILING = 3  # sentences behind a licence that may still be of it
 
 LICENCE_HINT = re.compile(
@@ -61,6 +62,7 @@ _FORMS = (
     r"\balternatively\b.*\blicen[sc]e",
     r"\blicen[sc]e (?:with|plus) (?:\w+ )?(?:restrictions?|exceptions?|conditions?|amendments?)\b",
     r"\btext of the (?:\w+ ){0,5}?licen[sc]e\b|\bproperty of\b.*\b(?:rights|law)\b",
+    r"\blicen[sc]e\b.*\bgranted\b|\bno part of this\b|\bsubject to licen[sc]e\b|\bfreely (?:be )?(?:distribut|used|cop)",
     r"\bcc by\b|\bcreative commons\b|\bend user licen|\beula\b",
     r"\b(?:in|to|into) (?:the )?public domain\b|\bdual licen|\bopen source licen",
 )
@@ -75,6 +77,11 @@ _DENIES = re.compile(r"\b(?:not|nor|isn t|never|no) (?:\w+ ){0,3}?public domain"
 _GOES_ON = re.compile(
     r"\blimited (?:solely |only )?to\b|\bsolely\b|\bcommercial|\bfees?\b|\bonly (?:be|for|if|in|on)\b|\byou (?:acknowledge|agree|may|must|shall)\b|\blicen[sc]|\bshall\b|\bnot (?:intended|designed|permitted|allowed)|prohibited"
 )
+_LEGAL = re.compile(
+    r"licens\w*|permission|granted?|warrant\w*|liab\w*|damages|redistribut\w*|copyright(?:ed|s)|royalt\w*|intellectual|agreement"
+    r"|commercial\w*|terms|obligations?|infring\w*|proprietary|patents?|trademarks?|consent|laws?|sold|sell|merchantab\w*|freely"
+    r"|reserves?|governed|prohibited|disclaims?|disclaimer"
+)
 _RESTRICTS = re.compile(
     r"non|nc|nd|noncommercial|commercial\w*|solely|prohibit\w*|forbid\w*|restrict(?:ed|s|ions?)|except|research|academic"
     r"|education\w*|evaluation|internal|confidential|proprietary|clause|evil|military|personal|private|only"
@@ -87,10 +94,12 @@ _REFERS = re.compile(
     r"|\bin (?:the )?(?:copying|licen[sc]e)$|\bfollowing (?:\w+ ){0,2}(?:licen[sc]e|terms|conditions)s?\b"
     r"|\blicen[sc](?:e|ing) (?:information|info|details|file|text|header|notice)"
 )
-_NO_REFERENCE = re.compile(r"\beula\b|agreement|end user|commercial|proprietary|purchase")
+_NO_REFERENCE = re.compile(
+    r"\blicen[sc]ed under (?:the |an? )?(?!terms\b|licen[sc]|conditions\b|following\b|accompanying\b|\w+ style\b)\w+|\beula\b|agreement|end user|commercial|proprietary|purchase"
+)
 _MENTION = re.compile(
     r"\b(?:not|never|nor|neither|isn t|aren t|no longer|without being) (?:\w+ ){0,4}?(?:covered|licen[sc]ed|governed|affected|derived|bound|under"
-    r"|subject|based|from|part)\b(?: (?!but\b|instead\b|rather\b|however\b)[\w+]+){0,10}?(?:gpl\w*|gnu(?: \w+){0,2}? public licen[sc]e)"
+    r"|subject|based|from|part)\b(?: (?!but\b|instead\b|rather\b|however\b)[\w+]+){0,10}? (?:gpl\w*|gnu(?: \w+){0,2}? public licen[sc]e)"
     r"|\b(?:such as|like|unlike|for example|parses?|detects?|checks? for|recogni[sz]es?|compatible with|similar to|instead of|rather than)"
     r" (?:[\w+]+ ){0,5}?(?:l?gpl\w*|public licen[sc]e\w*|licen[sc]es?)\b"
 )
@@ -121,7 +130,8 @@ def notice(comments: str) -> str:
     """The expression of the licences that comments state; UNKNOWN for terms that are not known, "" for none. Linear."""
     found, sentences = _sentences(comments)
     said = [_stated(sentence) for sentence in sentences]
-    if UNKNOWN in said:
+    legal = {word for sentence in sentences for word in sentence.left if _LEGAL.fullmatch(word)}
+    if UNKNOWN in said or len(legal) >= MANY_LEGAL:
         return UNKNOWN
     return named(_ascii(" ".join(filter(None, said)))) or join("AND", found if any(said) else ())
 
@@ -159,14 +169,14 @@ def _stated(sentence: _Sentence) -> str:
     """The sentence with names in their full form, if it states a licence; UNKNOWN for terms that are not known; ""."""
     words, left, cut, grants, inside = sentence
     plain = " ".join(words)
+    without = _MENTION.sub(" ", plain)
+    if without != plain and not _FORM.search(without):
+        return ""
     if len(left) <= (1 - COVERED) * len(words):
         terms = has_terms(left, is_holder(words)) if grants else _restricts(left, _NEGATED)
         return UNKNOWN if terms or (grants and cut) else plain
     if _DENIES.search(plain):
         return UNKNOWN
-    without = _MENTION.sub(" ", plain)
-    if without != plain and not _FORM.search(without):
-        return ""
     stated = _statement(without) or (without if grants and _GOES_ON.search(without) else "")
     if not stated:
         return UNKNOWN if inside and has_terms(left, is_holder(words)) else ""

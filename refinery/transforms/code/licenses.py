@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from refinery.transforms.code.license_comments import BETWEEN, head_comments
-from refinery.transforms.code.license_cover import cover, split_words
+from refinery.transforms.code.license_cover import Known, cover, split_words
 from refinery.transforms.code.license_expressions import identifiers, join, licence_class, stem
 from refinery.transforms.code.license_notices import LICENCE_HINT, UNKNOWN, declared, notice
 from refinery.transforms.code.license_remainder import is_free_of_terms
@@ -103,11 +103,14 @@ def _identified(comments: str) -> str:
     return notice(comments)
 
 
-def identify_file(text: str) -> str:
-    """The expression of a licence file, UNKNOWN for one that is not known as a whole, "" for one without any terms."""
+def identify_file(text: str, data: Known | None = None) -> str:
+    """The expression of a licence file, UNKNOWN for one that is not known as a whole, "" for one without any terms.
+
+    data: what is known, in place of the data file.
+    """
     text = text[:FILE]
     words = split_words(text)
-    found = cover(words)
+    found = cover(words, data)
     tag = _tags(text, "")
     expression = join("AND", found.expressions)
     if expression and is_free_of_terms(words, found):

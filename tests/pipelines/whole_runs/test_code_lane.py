@@ -54,7 +54,14 @@ def test_what_is_dropped_and_why(corpus: Path) -> None:
     dropped: Counter[str] = Counter()
     for row in manifest["funnel"]:
         dropped.update({reason: count["documents"] for reason, count in row["dropped"].items()})
-    for reason in ("binary", "license-unknown", "license-not-allowed", "exact-duplicate", "near-duplicate"):
+    for reason in (
+        "binary",
+        "license-unknown",
+        "license-not-allowed",
+        "exact-duplicate",
+        "near-duplicate",
+        "copy-of-denied",
+    ):
         assert dropped[reason], dropped
     assert len([reason for reason in dropped if reason.startswith("code-")]) == 9
     assert len(records()) == sum(dropped.values()) + manifest["totals"]["documents"]
