@@ -19,9 +19,8 @@ class LicenseParams(Params):
     kernel: Literal["keep", "drop"] = "keep"
     """GPL-2.0 with the Linux syscall note: kept files have `license_class` gpl-2.0-kernel, for a mix to choose by"""
     copies: Literal["drop", "keep"] = "drop"
-    """copies and near copies of what is dropped for its licence, under whatever licence they are: a licence that a file
-    is given where it is copied to is no licence. Files that say nothing, in repositories that say nothing, are
-    no reason for this"""
+    """copies and near copies of what is dropped for its licence, under whatever licence they are, since whoever copies
+    a file cannot change its licence; not of files for which no licence is stated"""
     also: tuple[str, ...] = ()
     """further SPDX expressions that are allowed literally, such as GPL-3.0-only"""
 

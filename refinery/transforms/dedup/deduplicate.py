@@ -139,7 +139,7 @@ def list_parts(
     """
     if withheld:
         if any(f"{CORPUS_SCOPE}{corpus.name}" == WITHHELD for corpus in reference_corpora):
-            raise ValueError("reference_corpora: prefix 'withheld' given, another is allowed: that scope has a meaning")
+            raise ValueError("reference_corpora: prefix 'withheld' given, any other is allowed")
         dropped = ReferenceCorpus(WITHHELD.removeprefix(CORPUS_SCOPE), tuple(withheld), ())
         reference_corpora = (dropped, *reference_corpora)
     every = [*parts, *(part for corpus in reference_corpora for part in corpus.parts)]

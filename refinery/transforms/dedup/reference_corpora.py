@@ -61,7 +61,7 @@ class ReferenceCorpus:
 class Parts:
     """Numbering of parts: below `own` the run's own, then `reference_parts[i]` parts of reference corpus i.
 
-    withheld: the first of these is no corpus: its documents are of this run, dropped, and their copies with them.
+    withheld: the first of these is a set of documents that this run dropped; their copies go with them.
     """
 
     own: int

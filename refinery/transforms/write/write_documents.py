@@ -140,7 +140,7 @@ class _WriteParts(beam.DoFn):
 class WriteDocuments(beam.PTransform):
     """Write documents/part-*.parquet and signatures/part-*.parquet under `location`, row-aligned, same part names.
 
-    hashed: further columns of the signatures, which stages of phase 2 need. withheld: write signatures alone, to
+    hashed: further columns of the signatures, which stages of phase 2 need. withheld: write only signatures, to
     withheld/part-*.parquet.
     Memory: about 3 × BATCH_BYTES per worker, whatever the corpus' size.
     """
