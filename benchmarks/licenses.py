@@ -23,11 +23,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.code_filters import licences
-from refinery.transforms.code.license_cover import DATA, cover, known, split_words, unpack
-from refinery.transforms.code.license_expressions import licence_class
-from refinery.transforms.code.license_rules import DENIED
+from refinery.transforms.code.licences.license_cover import DATA, cover, known, split_words, unpack
+from refinery.transforms.code.licences.license_expressions import licence_class
+from refinery.transforms.code.licences.license_rules import DENIED
+from refinery.transforms.code.licences.licenses import identify_file
 from refinery.transforms.code.license_stage import LicenseParams, judge_license
-from refinery.transforms.code.licenses import identify_file
 from refinery.transforms.core.document import Document, Drop, document_id
 from tools.known_licenses import Item, items, pack
 

@@ -1,8 +1,9 @@
 """Fingerprints of licences, from ScanCode's licence data: `python -m tools.known_licenses FOLDER`.
 
-FOLDER is `licensedcode/data` of an installed scancode-toolkit-mini. The result is transforms/code/known_licenses.npz:
-hashes of five consecutive words, without the texts. Taken are whole licences, notices and references whose class is
-permissive, weak copyleft or GPL (which is known so that a file under a choice can be read); nothing else is known.
+FOLDER is `licensedcode/data` of an installed scancode-toolkit-mini. The result is known_licenses.npz in
+transforms/code/licences/: hashes of five consecutive words, without the texts. Taken are whole licences, notices and
+references whose class is permissive, weak copyleft or GPL (which is known so that a file under a choice can be read);
+nothing else is known.
 """
 
 import re
@@ -15,9 +16,9 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from refinery.transforms.code.license_cover import DATA, shingle_hashes, split_words
-from refinery.transforms.code.license_expressions import identifiers, licence_class
-from refinery.transforms.code.license_rules import PERMISSIVE, WEAK
+from refinery.transforms.code.licences.license_cover import DATA, shingle_hashes, split_words
+from refinery.transforms.code.licences.license_expressions import identifiers, licence_class
+from refinery.transforms.code.licences.license_rules import PERMISSIVE, WEAK
 
 ATTRIBUTION = (
     "Made from the licence data of ScanCode Toolkit {version}, Copyright (c) nexB Inc. and others, "

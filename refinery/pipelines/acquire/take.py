@@ -15,15 +15,15 @@ from refinery.pipelines.acquire.tree_files import (
     check_path,
     text_of,
 )
-from refinery.transforms.code.license_expressions import MAX_EXPRESSION
-from refinery.transforms.code.license_files import (
+from refinery.transforms.code.licences.license_expressions import MAX_EXPRESSION
+from refinery.transforms.code.licences.license_files import (
     is_licence_file,
     licence_in,
     licences_of_folders,
     nearest_licence,
     read_as,
 )
-from refinery.transforms.code.licenses import FILE
+from refinery.transforms.code.licences.licenses import FILE
 
 T = TypeVar("T")
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Literal
 
-from refinery.transforms.code.license_files import class_of_file
-from refinery.transforms.code.license_rules import DENIED, KERNEL, WEAK
-from refinery.transforms.code.licenses import licence_of
+from refinery.transforms.code.licences.license_files import class_of_file
+from refinery.transforms.code.licences.license_rules import DENIED, KERNEL, WEAK
+from refinery.transforms.code.licences.licenses import licence_of
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from refinery.transforms.code.license_comments import head_comments
-from refinery.transforms.code.license_cover import DATA, SHINGLE, cover, known, shingle_hashes, split_words
-from refinery.transforms.code.license_expressions import licence_class
-from refinery.transforms.code.license_files import is_licence_file, licence_in, licences_of_tree
-from refinery.transforms.code.license_notices import UNKNOWN, declared
-from refinery.transforms.code.license_rules import DENIED
+from refinery.transforms.code.licences.license_comments import head_comments
+from refinery.transforms.code.licences.license_cover import DATA, SHINGLE, cover, known, shingle_hashes, split_words
+from refinery.transforms.code.licences.license_expressions import licence_class
+from refinery.transforms.code.licences.license_files import is_licence_file, licence_in, licences_of_tree
+from refinery.transforms.code.licences.license_notices import UNKNOWN, declared
+from refinery.transforms.code.licences.license_rules import DENIED
+from refinery.transforms.code.licences.licenses import identify_file, licence_of
 from refinery.transforms.code.license_stage import LicenseParams, judge_license
-from refinery.transforms.code.licenses import identify_file, licence_of
 from refinery.transforms.core.document import Drop
 from tests.beam import make_document
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.code.license_comments import head_comments
-from refinery.transforms.code.license_expressions import licence_class
-from refinery.transforms.code.license_files import class_of_file, licences_of_tree, nearest_licence
-from refinery.transforms.code.license_rules import DENIED, KERNEL, PERMISSIVE, WEAK
+from refinery.transforms.code.licences.license_comments import head_comments
+from refinery.transforms.code.licences.license_expressions import licence_class
+from refinery.transforms.code.licences.license_files import class_of_file, licences_of_tree, nearest_licence
+from refinery.transforms.code.licences.license_rules import DENIED, KERNEL, PERMISSIVE, WEAK
+from refinery.transforms.code.licences.licenses import identify, identify_file, licence_of
 from refinery.transforms.code.license_stage import LicenseParams, judge_license
-from refinery.transforms.code.licenses import identify, identify_file, licence_of
 from refinery.transforms.core.document import Drop
 from tests.beam import make_document
 

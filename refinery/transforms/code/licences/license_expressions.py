@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from refinery.transforms.code.license_rules import (
+from refinery.transforms.code.licences.license_rules import (
     CLASSES,
     DENIED,
     KERNEL,

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refinery.transforms.code.license_cover import cover, split_words
-from refinery.transforms.code.license_expressions import join, licence_class
-from refinery.transforms.code.license_remainder import has_terms, is_holder
-from refinery.transforms.code.license_rules import DENIED
-from refinery.transforms.code.license_words import named, normalised
+from refinery.transforms.code.licences.license_cover import cover, split_words
+from refinery.transforms.code.licences.license_expressions import join, licence_class
+from refinery.transforms.code.licences.license_remainder import has_terms, is_holder
+from refinery.transforms.code.licences.license_rules import DENIED
+from refinery.transforms.code.licences.license_words import named, normalised
 
 UNKNOWN = "LicenseRef-unknown"
 """Terms that nobody here knows; denied."""

@@ -10,10 +10,10 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from refinery.transforms.code.license_expressions import identifiers, join, licence_class, stem
-from refinery.transforms.code.license_notices import UNKNOWN, declared
-from refinery.transforms.code.license_rules import DENIED, KERNEL, KERNEL_NOTE
-from refinery.transforms.code.licenses import FILE, Licence, identify_file
+from refinery.transforms.code.licences.license_expressions import identifiers, join, licence_class, stem
+from refinery.transforms.code.licences.license_notices import UNKNOWN, declared
+from refinery.transforms.code.licences.license_rules import DENIED, KERNEL, KERNEL_NOTE
+from refinery.transforms.code.licences.licenses import FILE, Licence, identify_file
 
 _NAMES = re.compile(
     r"(?:un)?licen[sc]es?(?:[-._][\w.+-]*)?|copying(?:[-._][\w.+-]*)?|copyright(?:\.\w+)?|(?:mit|apache|bsd)-licen[sc]e"

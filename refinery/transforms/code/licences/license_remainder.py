@@ -6,7 +6,7 @@ unknown text make the whole unknown.
 
 import re
 
-from refinery.transforms.code.license_cover import Cover, Words
+from refinery.transforms.code.licences.license_cover import Cover, Words
 
 LONG = 25  # words of one sentence that say nothing of terms and still are too many
 MOST = 0.5  # share of a text that may be left, without copyright lines

@@ -2,8 +2,8 @@
 
 import re
 
-from refinery.transforms.code.license_expressions import join
-from refinery.transforms.code.license_rules import CHOICE, RESTRICTED, RULES
+from refinery.transforms.code.licences.license_expressions import join
+from refinery.transforms.code.licences.license_rules import CHOICE, RESTRICTED, RULES
 
 _HYPHEN = re.compile(r"([a-z])-[^\S\n]*\n[\s*/#;!-]*([a-z])")  # no two parts take the same character: linear
 _REST = re.compile(r"[^a-z0-9+]+")

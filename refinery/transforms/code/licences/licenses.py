@@ -10,13 +10,13 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from refinery.transforms.code.license_comments import BETWEEN, head_comments
-from refinery.transforms.code.license_cover import Known, cover, split_words
-from refinery.transforms.code.license_expressions import identifiers, join, licence_class, stem
-from refinery.transforms.code.license_notices import LICENCE_HINT, UNKNOWN, declared, notice
-from refinery.transforms.code.license_remainder import is_free_of_terms
-from refinery.transforms.code.license_rules import DENIED, KERNEL, KERNEL_NOTE, TITLE_CHARS, TITLES
-from refinery.transforms.code.license_words import named, normalised, versioned
+from refinery.transforms.code.licences.license_comments import BETWEEN, head_comments
+from refinery.transforms.code.licences.license_cover import Known, cover, split_words
+from refinery.transforms.code.licences.license_expressions import identifiers, join, licence_class, stem
+from refinery.transforms.code.licences.license_notices import LICENCE_HINT, UNKNOWN, declared, notice
+from refinery.transforms.code.licences.license_remainder import is_free_of_terms
+from refinery.transforms.code.licences.license_rules import DENIED, KERNEL, KERNEL_NOTE, TITLE_CHARS, TITLES
+from refinery.transforms.code.licences.license_words import named, normalised, versioned
 
 HEAD = 8_000  # characters of a source file that can be its header
 FILE = 80_000  # characters of a licence file that are read

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from refinery.transforms.code.license_expressions import identifiers, licence_class
-from refinery.transforms.code.license_rules import DENIED
+from refinery.transforms.code.licences.license_expressions import identifiers, licence_class
+from refinery.transforms.code.licences.license_rules import DENIED
 
 SHINGLE = 5  # words
 DATA = Path(__file__).with_name("known_licenses.npz")
