@@ -43,8 +43,8 @@ def records() -> list[dict[str, Any]]:
         ("some/2", "lib/windows.c", body.replace("g", "w").replace("\n", "\r\n")),
         ("some/2", "lib/spaces.c", body.replace("b", "spaces") + "\f\n\n\n\nint  last;  \n\t// e\u0301\n"),
         ("some/2", "lib/binary.c", "int a;\0" + body),
-        ("some/0", "lib/sums.c", sums),
-        ("some/1", "lib/nearly_sums.c", sums + "int last_of_sums;\n"),
+        ("some/0", "lib/sums.c", sums + "int last_of_sums;\n"),  # the better one by priority and by size
+        ("some/1", "lib/nearly_sums.c", sums),
     ):
         found.append({"repo": repo, "path": path, "content": text, "repo_license": "MIT"})
     return [{**record, "commit": COMMIT} for record in found]
