@@ -92,8 +92,8 @@ def pack(known: Iterator[Item], also: Callable[[Item], bool] = lambda _: True) -
         seen.add(own.tobytes())
         hashes.append(own)
         expression.append(names.setdefault(item.expression, len(names)))
-    every = np.concatenate(hashes)
-    text = np.repeat(np.arange(len(hashes)), [len(own) for own in hashes])
+    every: NDArray[Any] = np.concatenate(hashes)
+    text: NDArray[Any] = np.repeat(np.arange(len(hashes)), [len(own) for own in hashes])
     order = np.lexsort([text, every])
     distinct, counts = np.unique(every, return_counts=True)
     return {
@@ -109,7 +109,8 @@ def main(folder: str, version: str) -> None:
     """Write the data file."""
     packed = pack(items(Path(folder)))
     note = np.frombuffer(ATTRIBUTION.format(version=version).encode(), np.uint8)
-    np.savez_compressed(DATA, attribution=note, **packed)
+    arrays: dict[str, Any] = {"attribution": note, **packed}
+    np.savez_compressed(DATA, **arrays)
     print(
         f"{DATA.name}: {len(packed['expression'])} texts, {len(packed['hashes'])} hashes, {DATA.stat().st_size} bytes"
     )
