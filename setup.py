@@ -94,7 +94,7 @@ setup(
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["refinery*"]),
     # The C sources go along: they are part of a run's fingerprint, and the workers' package is made from them.
-    package_data={"": ["py.typed", "*.pyi", "*.npy", "*.css", "*.js", "vendor/*"]}
+    package_data={"": ["py.typed", "*.pyi", "*.npy", "*.npz", "*.css", "*.js", "vendor/*"]}
     | {f"refinery.{package}.native": ["*.c", "**/*.h"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,

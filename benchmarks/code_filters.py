@@ -19,8 +19,10 @@ from typing import Any
 from refinery.transforms.code.code_heuristics import entropy, judge_code
 from refinery.transforms.code.code_rules import CodeHeuristicsParams
 from refinery.transforms.code.languages import language_of
-from refinery.transforms.code.license_rules import DENIED
-from refinery.transforms.code.licenses import class_of_file, licence_class, licence_of
+from refinery.transforms.code.licences.license_expressions import licence_class
+from refinery.transforms.code.licences.license_files import class_of_file
+from refinery.transforms.code.licences.license_rules import DENIED
+from refinery.transforms.code.licences.licenses import licence_of
 from refinery.transforms.core.document import Document, Drop, document_id
 
 

@@ -92,7 +92,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def source_files() -> set[str]:
     """Every file of the import package, as a name below its parent."""
-    kinds = (".py", ".pyi", ".c", ".h", ".npy", ".typed", ".css", ".js", ".txt")
+    kinds = (".py", ".pyi", ".c", ".h", ".npy", ".npz", ".typed", ".css", ".js", ".txt")
     files = [path for path in (ROOT / "refinery").rglob("*") if path.suffix in kinds]
     return {path.relative_to(ROOT).as_posix() for path in files}
 

@@ -25,6 +25,7 @@ def records() -> list[dict[str, Any]]:
     ]
     body = "".join(f"static int g{i}(int b)\n{{\n    return b * {i * i};\n}}\n\n" for i in range(30))
     near = body.replace("static int g7", "static  /* once */ int g7")
+    sums = "".join(f"long sum{i}(long a, long c)\n{{\n    return a + c * {i} - {i * 7};\n}}\n\n" for i in range(30))
     helper = (
         "static int most(int *v, int n)\n{\n    int m = 0;\n"
         + "    m = m > v[n] ? m : v[n];\n" * 5
@@ -42,6 +43,8 @@ def records() -> list[dict[str, Any]]:
         ("some/2", "lib/windows.c", body.replace("g", "w").replace("\n", "\r\n")),
         ("some/2", "lib/spaces.c", body.replace("b", "spaces") + "\f\n\n\n\nint  last;  \n\t// e\u0301\n"),
         ("some/2", "lib/binary.c", "int a;\0" + body),
+        ("some/0", "lib/sums.c", sums + "int last_of_sums;\n"),  # the better one by priority and by size
+        ("some/1", "lib/nearly_sums.c", sums),
     ):
         found.append({"repo": repo, "path": path, "content": text, "repo_license": "MIT"})
     return [{**record, "commit": COMMIT} for record in found]

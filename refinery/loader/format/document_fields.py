@@ -90,7 +90,7 @@ FIELDS = (
         "scope",
         _TEXT,
         "what was compared: `source` (documents of one source), `corpus` (all), or `reference:` and the prefix of a "
-        "published corpus",
+        "published corpus (`reference:withheld`: a file of this run that was dropped with its copies)",
         *(REMOVALS, VERDICTS),
     ),
     _field("text", _TEXT, "the text that was encoded or written", EXPORTS, documents="the cleaned text"),

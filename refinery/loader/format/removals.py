@@ -18,9 +18,10 @@ from refinery.loader.format.row_groups import write_row_groups
 
 FOLDER = REMOVALS
 URL_DUPLICATE = "url-duplicate"  # comes first: a document kept instead may be removed for the others only
-REASONS = (URL_DUPLICATE, "exact-duplicate", "near-duplicate-in-source", "near-duplicate")
+REASONS = (URL_DUPLICATE, "exact-duplicate", "near-duplicate-in-source", "near-duplicate", "copy-of-denied")
 # Scopes: which documents were compared. With "reference:PREFIX" the kept document is in the corpus at PREFIX.
 SOURCE, CORPUS, REFERENCE = "source", "corpus", "reference:"
+WITHHELD = f"{REFERENCE}withheld"  # a file of the same run that was dropped for its licence, and is in no corpus
 
 # A removed document and the id of the one kept instead. Sorted by all columns, in this order.
 REMOVALS_SCHEMA = schema_of(FOLDER)
@@ -64,6 +65,7 @@ __all__ = [
     "REMOVALS_SCHEMA",
     "SOURCE",
     "URL_DUPLICATE",
+    "WITHHELD",
     "column_ids",
     "removals_file",
     "removals_name",

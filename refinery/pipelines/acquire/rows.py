@@ -12,7 +12,9 @@ from refinery.loader.storage.fetch import without_secrets
 from refinery.pipelines.acquire.git_sources import HEX
 from refinery.pipelines.acquire.take import TOO_LONG, Add, bounded, record
 from refinery.pipelines.acquire.tree_files import Counts, RepositoryError, check_path, text_of
-from refinery.transforms.code.licenses import FILE, MAX_EXPRESSION, licence_files, licences_of_folders, nearest_licence
+from refinery.transforms.code.licences.license_expressions import MAX_EXPRESSION
+from refinery.transforms.code.licences.license_files import licence_files, licences_of_folders, nearest_licence
+from refinery.transforms.code.licences.licenses import FILE
 from refinery.transforms.core.answers import Skipped
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read.sources import LimitParams, ReadTask, SourceParams, plan_sources, read_task

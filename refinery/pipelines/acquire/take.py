@@ -15,14 +15,15 @@ from refinery.pipelines.acquire.tree_files import (
     check_path,
     text_of,
 )
-from refinery.transforms.code.licenses import (
-    FILE,
-    MAX_EXPRESSION,
-    NAMES,
-    identify_file,
+from refinery.transforms.code.licences.license_expressions import MAX_EXPRESSION
+from refinery.transforms.code.licences.license_files import (
+    is_licence_file,
+    licence_in,
     licences_of_folders,
     nearest_licence,
+    read_as,
 )
+from refinery.transforms.code.licences.licenses import FILE
 
 T = TypeVar("T")
 
@@ -103,17 +104,23 @@ def licence_files(
     not UTF-8 do not matter there."""
     paths: dict[Any, list[str]] = {}
     for path in order:
-        if NAMES.fullmatch(path.rpartition("/")[2]):
+        if is_licence_file(path):
             paths.setdefault(chosen[path].where, []).append(path)
     for named, data in contents(tree, list(paths.values()), list(paths)):
         deadline.check()
-        if expression := identify_file(data[: 4 * FILE].decode("utf-8", "replace")[:FILE]):
-            yield from ((path, expression) for path in named)
+        text = data[: 4 * FILE].decode("utf-8", "replace")[:FILE]
+        expressions: dict[str, str] = {}
+        for path in named:
+            kind = read_as(path)
+            if kind not in expressions:
+                expressions[kind] = licence_in(path, text)
+            if expressions[kind]:
+                yield path, expressions[kind]
 
 
 def folders_of_licences(paths: Iterable[str]) -> Iterator[str]:
     """The folders of those of these files that are licence files by their names."""
-    return (path.rpartition("/")[0] for path in paths if NAMES.fullmatch(path.rpartition("/")[2]))
+    return (path.rpartition("/")[0] for path in paths if is_licence_file(path))
 
 
 def bounded(licences: dict[str, str]) -> dict[str, str]:

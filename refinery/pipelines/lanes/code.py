@@ -10,7 +10,12 @@ from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.records.rank import RankParams
 from refinery.transforms.dedup.signatures import SignatureParams
-from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
+from refinery.transforms.dedup.stages import (
+    COPIES_OF_DENIED,
+    EXACT_DUPLICATES,
+    NEAR_DUPLICATES,
+    NEAR_DUPLICATES_IN_SOURCE,
+)
 from refinery.transforms.filter.decontaminate import DECONTAMINATE
 from refinery.transforms.filter.pii import PII, PiiParams
 from refinery.transforms.filter.secrets_stage import SECRETS, SecretsParams
@@ -33,8 +38,9 @@ LANE = Lane(
         LICENSE,
         CODE_HEURISTICS,
     ),
-    parts=PARTS,  # Document -> documents/ and signatures/
+    parts=PARTS,  # Document -> documents/ and signatures/; what the licences drop -> withheld/
     dedup=(
+        COPIES_OF_DENIED,  # decided together with those below
         EXACT_DUPLICATES,
         NEAR_DUPLICATES_IN_SOURCE,
         NEAR_DUPLICATES,

@@ -4,6 +4,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +12,7 @@ import apache_beam as beam
 
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.document import Document
+from refinery.transforms.core.exchange.withheld import take_withheld
 from refinery.transforms.core.input_sums.file_read import KIND as READS
 from refinery.transforms.core.input_sums.file_read import MergeReads
 from refinery.transforms.core.job.report import Check, Mergers, no_check
@@ -18,7 +20,12 @@ from refinery.transforms.core.job.task_list import TaskList
 from refinery.transforms.core.job.write_report import WriteReport
 from refinery.transforms.core.lane import AnyStage
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
-from refinery.transforms.dedup.stages import NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE, URL_DUPLICATES
+from refinery.transforms.dedup.stages import (
+    COPIES_OF_DENIED,
+    NEAR_DUPLICATES,
+    NEAR_DUPLICATES_IN_SOURCE,
+    URL_DUPLICATES,
+)
 from refinery.transforms.extract.extract import EXTRACT
 from refinery.transforms.read.read_sources import ReadSources
 from refinery.transforms.statistics.dropped import KIND as DROPPED
@@ -122,10 +129,14 @@ def clean(
     check: Check = no_check,
     digests: Mapping[str, str] = NO_DIGESTS,
 ) -> None:
-    """Phase 1: inputs -> documents/ and signatures/ parts under `work`. digests: as of `apply_stages`."""
+    """Phase 1: inputs -> documents/, signatures/ and withheld/ parts under `work`. digests: as of `apply_stages`."""
     docs = clean_documents(pipeline, recipe, tasks, True, digests)  # Document
     hashed = tuple(stage.hashed for stage, _ in recipe.comparing())
-    docs | WriteDocuments(work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes, hashed)
+    facts_of_parts = work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes
+    docs | WriteDocuments(*facts_of_parts, hashed)
+    if withheld := take_withheld(pipeline):
+        dropped = tuple(withheld) | "withheld" >> beam.Flatten()  # Document
+        dropped | WriteDocuments(*facts_of_parts, withheld=True)
     pipeline | WriteReport(work, report, facts, {**MERGERS, READS: MergeReads}, check)
 
 
@@ -145,6 +156,7 @@ def dedup(
     urls = recipe.params_of(URL_DUPLICATES)
     near = recipe.near_dup, recipe.near_dup_in_source
     params = DedupParams(recipe.exact_dup, *near, urls, recipe.cutting(), labels=bool(recipe.annotate))
+    params = replace(params, withheld=COPIES_OF_DENIED in recipe.LANE.phase("dedup"))
     sources = tuple(source.name for source in recipe.sources)
     method = None if recipe.run.components == "auto" else recipe.run.components
     decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method, salt)

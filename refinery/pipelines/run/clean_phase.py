@@ -76,7 +76,7 @@ class CleanPhase:
         if self.cut is not None:
             self._check_all_read(reports)
         merged = merge_reports(reports)
-        remove_orphans(self.jobs.store, merged, ("documents", "signatures"))
+        remove_orphans(self.jobs.store, merged, ("documents", "signatures", "withheld"))
         more = {
             INPUTS: settle_inputs(self.inputs, reports),
             STATISTICS: merge_statistics(reports),

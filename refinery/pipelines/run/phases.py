@@ -191,7 +191,8 @@ def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 # Every name that a run writes into a work location. Nothing else there is ever removed.
-PART = re.compile(r"(documents|signatures|verdicts|dead_letters|rejects)/part-[0-9a-f]{32}(\.[0-9a-f]{8})?\.parquet")
+FOLDERS = "documents|signatures|withheld|verdicts|dead_letters|rejects"
+PART = re.compile(rf"({FOLDERS})/part-[0-9a-f]{{32}}(\.[0-9a-f]{{8}})?\.parquet")
 LIST = re.compile(r"(clean|dedup|shards|records)/list-[0-9a-f]{32}\.jsonl")  # what a job is to read
 DEATH = re.compile(r"clean/death-[0-9a-f]{32}\.json")  # what a worker read that died
 OWN = re.compile(

@@ -282,13 +282,14 @@ class Refinement:
         parts = [(clean.url(part), part["rows"]) for part in clean.parts("signatures")]
         reference_corpora = load_reference_corpora(recipe) if self.reference_corpora is None else self.reference_corpora
         referenced = [part for corpus in reference_corpora for part in corpus.parts]
-        documents = sum(rows for _, rows in (*parts, *referenced))
+        withheld = [(clean.url(part), part["rows"]) for part in clean.parts("withheld")]
+        documents = sum(rows for _, rows in (*parts, *referenced, *withheld))
         partitions = 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())
         name = "dedup/report.json"
         work = dedup_work(recipe)
 
         def build(pipeline: beam.Pipeline) -> None:
-            lists = list_parts(self.work, parts, reference_corpora)
+            lists = list_parts(self.work, parts, reference_corpora, withheld)
             facts, salt = self.jobs.facts("dedup"), self.fingerprints["clean"]
             graphs.dedup(pipeline, recipe, lists, partitions, self.work, name, facts, salt, self._sums(clean))
             work.steps.append(dedup_step(pipeline, lists))
@@ -388,7 +389,7 @@ class Refinement:
         """Remove what attempts left behind. After the manifest, and by every later command: any may be killed."""
         if merged is not None:
             # A slice that was at work when another command ended its phase left parts that were not there yet.
-            late = ("documents", "signatures", "verdicts") if self.cut else ()
+            late = ("documents", "signatures", "withheld", "verdicts") if self.cut else ()
             remove_orphans(self.work_store, merged, ("dead_letters", "rejects", *late))
         self.store.sweep()
         self.work_store.sweep()

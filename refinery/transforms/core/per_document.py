@@ -34,6 +34,8 @@ from refinery.transforms.core.exchange.side_outputs import (
     in_global_window,
     with_side_output,
 )
+from refinery.transforms.core.exchange.withheld import TAG as WITHHELD
+from refinery.transforms.core.exchange.withheld import add_withheld
 from refinery.transforms.core.input_sums.file_read import KIND as READS
 from refinery.transforms.core.input_sums.file_read import FileRead
 from refinery.transforms.core.live import LIVE, working_on
@@ -139,8 +141,10 @@ class _JudgeDocument(_Routing):
         files: HeldFiles = (),
         recorder: Recorder | None = None,
         own: str = "",
+        withholds: frozenset[str] = frozenset(),
     ):
         super().__init__(stage, rejects, recorder)
+        self.withholds = withholds
         self.judge = judge
         self.own = own
         self.prepare = prepare
@@ -209,7 +213,8 @@ class _JudgeDocument(_Routing):
             counters.add_score(doc.source, answer.series, answer.value, size)
         if not results:
             text = doc.text if isinstance(doc, Document) and self.excerpts else ""
-            return self.drop(doc.source, answer, size, doc.url, doc.origin, text, doc)
+            withheld = [beam.pvalue.TaggedOutput(WITHHELD, doc)] if answer.reason in self.withholds else []
+            return self.drop(doc.source, answer, size, doc.url, doc.origin, text, doc) + withheld
         kept = size if len(results) == 1 and results[0] is doc else sum(map(content_size, results))
         counters.add(doc.source, "kept", "", kept, len(results))
         if len(results) > 1:
@@ -309,8 +314,9 @@ class PerDocument(beam.PTransform):
     Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
     one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). excerpts:
     whether rejects/ may quote what it drops. files: what has to be as it was when the run was planned. recorder: of
-    what it drops. own: "module:NAME" of a stage from elsewhere, whose answers are checked (`check_returned`). An
-    exception makes a dead letter; FailClosed alone ends the run.
+    what it drops. withholds: reasons for which copies of what it drops are to be dropped, too. own: "module:NAME" of a
+    stage from elsewhere, whose answers are checked (`check_returned`). An exception makes a dead letter; FailClosed
+    alone ends the run.
     """
 
     stage: str
@@ -324,15 +330,20 @@ class PerDocument(beam.PTransform):
     files: HeldFiles = ()
     recorder: Recorder | None = None
     own: str = ""
+    withholds: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         super().__init__(self.stage)
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection:
         made = self.judge, self.prepare, self.rejects, self.output_type, self.splits, self.reasons, self.excerpts
-        dofn = _JudgeDocument(self.stage, *made, self.files, self.recorder, self.own)
-        outputs = with_side_output(docs, "judge", beam.ParDo(dofn))
+        dofn = _JudgeDocument(self.stage, *made, self.files, self.recorder, self.own, self.withholds)
+        more = (WITHHELD,) if self.withholds else ()
+        outputs = with_side_output(docs, "judge", beam.ParDo(dofn), more=more)
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
+        if self.withholds:
+            outputs[WITHHELD].element_type = Document
+            add_withheld(docs.pipeline, outputs[WITHHELD])
         outputs[MAIN].element_type = self.output_type
         return outputs[MAIN]
 

@@ -100,6 +100,11 @@ def no_files(params: Any) -> tuple[str, ...]:
     return ()
 
 
+def nothing_withheld(params: Any) -> frozenset[str]:
+    """For stages that drop documents and not their copies."""
+    return frozenset()
+
+
 def no_notes(params: Any) -> tuple[Note, ...]:
     """For stages that note the same whatever their parameters."""
     return ()
@@ -128,6 +133,8 @@ class Stage(Generic[P]):
     notes: what it notes whatever its parameters; asked_notes: what they ask for beside that, such as a score for each
     of a list of classifiers.
     excerpts: whether rejects/ may quote what it drops; off where it drops texts for what nobody should read.
+    withholds: the reasons, from the parameters, for which copies of what it drops are dropped in phase 2, whatever is
+    said of them; of a stage of phase 1 that drops documents.
     concerns: names of `CONCERNS` that it takes care of, by which cards say what was done.
     optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. shared: whether the
     recipes of all lanes have its section, which is off where a lane lacks the stage; for sections that every recipe
@@ -157,6 +164,7 @@ class Stage(Generic[P]):
     shared: bool = False
     splits: bool = False
     excerpts: bool = True
+    withholds: Callable[[P], frozenset[str]] = nothing_withheld
     concerns: tuple[str, ...] = ()
     output: type = Document
     coder: str = ""
@@ -232,6 +240,7 @@ class Stage(Generic[P]):
             files=self.held_files(chosen, digests or {}),
             recorder=recorder,
             own=self.module,
+            withholds=self.withholds(chosen),
         )
 
 

@@ -19,6 +19,8 @@ from typing import Any
 import apache_beam as beam
 import orjson
 
+from refinery.loader.format.removals import REFERENCE as CORPUS_SCOPE
+from refinery.loader.format.removals import WITHHELD
 from refinery.transforms.core.exchange.exchange import Exchange
 from refinery.transforms.core.job.read_task_list import ReadTaskList
 from refinery.transforms.core.job.task_list import TaskList, write_task_list
@@ -45,6 +47,7 @@ from refinery.transforms.dedup.near_duplicates import (
 )
 from refinery.transforms.dedup.records.map_record_batches import MapRecordBatches, only, without
 from refinery.transforms.dedup.records.record_batch import (
+    COPY_OF_DENIED,
     CORPUS,
     EXACT,
     NEAR,
@@ -84,7 +87,8 @@ class DedupParams:
 
     in_source: before that, the same within each source: source -> parameters, "*" for all others; null leaves a source
     out. cutting: passes that look for what is cut out of the kept documents, each with its parameters. labels: nothing
-    is removed, and what would have been is counted as found.
+    is removed, and what would have been is counted as found. withheld: whether copies of what the lane dropped for its
+    licence are removed.
     """
 
     exact: bool = True
@@ -93,6 +97,7 @@ class DedupParams:
     urls: UrlDupParams | None = None
     cutting: tuple[tuple[CuttingPass[Any], Any], ...] = ()
     labels: bool = False
+    withheld: bool = False
 
     def scopes(self, sources: Sequence[str]) -> Iterator[tuple[Scope, NearParams]]:
         """The passes over near duplicates, in order; sources with the same parameters share one."""
@@ -122,13 +127,21 @@ class PartLists:
 
 
 def list_parts(
-    location: str, parts: Sequence[tuple[str, int]], reference_corpora: tuple[ReferenceCorpus, ...] = ()
+    location: str,
+    parts: Sequence[tuple[str, int]],
+    reference_corpora: tuple[ReferenceCorpus, ...] = (),
+    withheld: Sequence[tuple[str, int]] = (),
 ) -> PartLists:
     """Publish the lists that `Deduplicate` reads in that work location.
 
     parts: (url, rows) of each part; their order numbers them. reference_corpora: published corpora whose documents
-    win.
+    win. withheld: (url, rows) of signatures of what was dropped with its copies; it wins over all others.
     """
+    if withheld:
+        if any(f"{CORPUS_SCOPE}{corpus.name}" == WITHHELD for corpus in reference_corpora):
+            raise ValueError("reference_corpora: prefix 'withheld' given, any other is allowed")
+        dropped = ReferenceCorpus(WITHHELD.removeprefix(CORPUS_SCOPE), tuple(withheld), ())
+        reference_corpora = (dropped, *reference_corpora)
     every = [*parts, *(part for corpus in reference_corpora for part in corpus.parts)]
     headers = [orjson.dumps([number, url, rows]) for number, (url, rows) in enumerate(every)]
     listings = [
@@ -136,8 +149,8 @@ def list_parts(
     ]
     return PartLists(
         headers=write_task_list(location, "dedup", headers),
-        listings=write_task_list(location, "dedup", listings) if reference_corpora else None,
-        numbers=number_parts(len(parts), reference_corpora),
+        listings=write_task_list(location, "dedup", listings) if len(reference_corpora) > bool(withheld) else None,
+        numbers=number_parts(len(parts), reference_corpora, bool(withheld)),
         documents=sum(rows for _, rows in every),
         corpora=tuple(corpus.name for corpus in reference_corpora),
     )
@@ -181,7 +194,7 @@ class Deduplicate(beam.PTransform):
         for name in self.params.in_source:
             if name not in (*self.sources, ANY_SOURCE):
                 raise ValueError(f"in_source: {name!r} given, one of {sorted(self.sources)} or '*' is allowed")
-        if self.lists.corpora and not self.params.exact:
+        if self.lists.listings is not None and not self.params.exact:
             raise ValueError(
                 "reference_corpora: corpora given with exact removal off, which is needed to know their ids"
             )
@@ -191,7 +204,7 @@ class Deduplicate(beam.PTransform):
         numbered, documents = self.lists.numbers, self.lists.documents
         lines = pipeline | ReadTaskList(self.lists.headers)
         headers = lines | "headers" >> beam.Map(_header).with_output_types(tuple[int, bytes])
-        decided, stages = [headers], []
+        decided, stages = [headers], [COPY_OF_DENIED] if self.params.withheld else []
         if self.params.urls is not None:
             stages.append(URL_DUP)
             decided.append(headers | RemoveUrls(self.params.urls, numbered, self.partitions))
@@ -219,7 +232,7 @@ class Deduplicate(beam.PTransform):
         compared = Compared(sources, numbered, self.partitions, key)
         decided += [before | stage.transform(params, compared) for stage, params in self.params.cutting]
         grouped = tuple(decided) | Exchange("by part")  # (part, header, removals, copies, cuts)
-        scopes = (*SCOPES, *(f"reference:{name}" for name in self.lists.corpora))
+        scopes = (*SCOPES, *(f"{CORPUS_SCOPE}{name}" for name in self.lists.corpora))
         cuts = tuple(stage.cuts for stage, _ in self.params.cutting)
         return grouped | AssembleVerdicts(
             sources, scopes, tuple(stages), numbered, cuts, self.params.labels

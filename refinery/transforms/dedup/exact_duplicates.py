@@ -176,7 +176,9 @@ def keep_first(partition: int, batches: list[bytes], parts: Parts) -> Iterator[K
     identities = gather(batches, IDENTITIES, IDENTITY)
     if parts.reference_parts:
         listed = gather(batches, REFERENCE_IDS, REFERENCE_ID)
-        take_part = ~parts.in_reference(identities["locator"]) | is_in_shards(identities, listed, parts)
+        locators = identities["locator"]
+        take_part = ~parts.in_reference(locators) | parts.in_withheld(locators)
+        take_part |= is_in_shards(identities, listed, parts)
         unlisted = identities[~take_part]
         yield from exact_removals(unlisted, parts.scope_of(unlisted["locator"], CORPUS))
         identities = identities[take_part]

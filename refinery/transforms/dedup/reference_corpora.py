@@ -59,10 +59,14 @@ class ReferenceCorpus:
 
 @dataclass(frozen=True)
 class Parts:
-    """Numbering of parts: below `own` the run's own, then `reference_parts[i]` parts of reference corpus i."""
+    """Numbering of parts: below `own` the run's own, then `reference_parts[i]` parts of reference corpus i.
+
+    withheld: the first of these is a set of documents that this run dropped; their copies go with them.
+    """
 
     own: int
     reference_parts: tuple[int, ...] = ()
+    withheld: bool = False
 
     def is_reference(self, part: int) -> bool:
         """Whether that part belongs to a reference corpus."""
@@ -71,6 +75,11 @@ class Parts:
     def in_reference(self, locators: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """True where a document belongs to a reference corpus."""
         return part_of(locators) >= self.own
+
+    def in_withheld(self, locators: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """True where a document was dropped with its copies."""
+        last = self.own + self.reference_parts[0] if self.withheld else self.own
+        return self.in_reference(locators) & (part_of(locators) < last)
 
     def set_rank(self, part: int, rows: Rows, ranks: NDArray[np.uint8]) -> None:
         """Set the ranks of a part's documents. Reference corpora come first, in the recipe's order, whatever their
@@ -89,9 +98,9 @@ class Parts:
         return np.where(place < 0, scope, REFERENCE + corpus).astype(np.uint8)
 
 
-def number_parts(own: int, reference_corpora: tuple[ReferenceCorpus, ...]) -> Parts:
-    """The run's own parts, then those of each reference corpus."""
-    return Parts(own, tuple(len(corpus.parts) for corpus in reference_corpora))
+def number_parts(own: int, reference_corpora: tuple[ReferenceCorpus, ...], withheld: bool = False) -> Parts:
+    """The run's own parts, then those of each reference corpus. withheld: the first of these has what was dropped."""
+    return Parts(own, tuple(len(corpus.parts) for corpus in reference_corpora), withheld)
 
 
 def listing(url: str, rows: int, crc32c: str, scope: int) -> bytes:

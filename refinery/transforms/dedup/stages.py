@@ -59,6 +59,20 @@ URL_DUPLICATES = ComparingStage(
         ),
     ),
 )
+COPIES_OF_DENIED: Stage[Params] = Stage(
+    name="copies-of-denied",
+    version=1,
+    summary="Drop copies and near copies of files that were dropped for their licence.",
+    uses=("license",),
+    concerns=("rights",),
+    reasons=(
+        Reason(
+            "copy-of-denied",
+            "a copy or near copy of a file that was dropped for its licence; `kept_id` in removals/ is that file's id",
+            "set `license.copies: keep` where copies under other licences may be used",
+        ),
+    ),
+)
 EXACT_DUPLICATES: Stage[Params] = Stage(
     name="exact-duplicates",
     version=1,

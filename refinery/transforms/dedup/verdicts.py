@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from refinery.loader.format.document_fields import VERDICTS, columns_of
+from refinery.loader.format.removals import WITHHELD
 from refinery.transforms.core.counters import Counters, count_metric
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.exchange.records import side_output_record
@@ -20,12 +21,14 @@ from refinery.transforms.dedup.cutting_pass import OWN_TAG, Cuts
 from refinery.transforms.dedup.records.record_batch import (
     COPIES,
     COPY,
+    COPY_OF_DENIED,
     CORPUS,
     EXACT,
     NEAR,
     NEAR_IN_SOURCE,
     OF_FIRST_COPY,
     REASONS,
+    REFERENCE,
     REMOVAL,
     REMOVALS,
     URL_DUP,
@@ -38,6 +41,7 @@ from refinery.transforms.dedup.records.record_batch import (
 )
 from refinery.transforms.dedup.signatures import name_codes, read_signature_part
 from refinery.transforms.dedup.stages import (
+    COPIES_OF_DENIED,
     EXACT_DUPLICATES,
     NEAR_DUPLICATES,
     NEAR_DUPLICATES_IN_SOURCE,
@@ -48,6 +52,7 @@ EVERY = (LINE_CUTS, SPAN_CUTS)  # of which verdicts have the columns, whatever i
 NAME = b"part"  # metadata key of serialized verdicts: the name of their part
 
 STAGES = {
+    COPY_OF_DENIED: COPIES_OF_DENIED.name,
     URL_DUP: URL_DUPLICATES.name,
     EXACT: EXACT_DUPLICATES.name,
     NEAR_IN_SOURCE: NEAR_DUPLICATES_IN_SOURCE.name,
@@ -111,6 +116,9 @@ def part_verdicts(
     domain = np.concatenate([name_codes(table["domain"], domains) for table in read] or [np.empty(0, np.uint32)])
 
     removals = settle_scopes(gather(batches, REMOVALS, REMOVAL))
+    if WITHHELD in scopes[REFERENCE : REFERENCE + 1]:
+        removals = removals.copy()
+        removals["reason"][removals["scope"] == REFERENCE] = COPY_OF_DENIED
     gone = row_of(removals["locator"])
     if len(np.unique(gone)) != len(gone):
         raise ValueError(f"{url}: a document is removed twice")

@@ -28,6 +28,7 @@ from refinery.transforms.write.documents import SourceFacts, documents_table
 
 BATCH_BYTES = 8 << 20  # of text buffered before a row group is written
 PART_BYTES = 256 << 20  # of text in one part
+SIGNATURES, WITHHELD = "signatures", "withheld"  # folders of signatures: of documents, and of what only its copies need
 
 
 class _Part:
@@ -36,7 +37,7 @@ class _Part:
     def __init__(self) -> None:
         self.scratch = TemporaryDirectory(prefix="refinery-part-")
         self.name = f"part-{uuid.uuid4().hex}"
-        self.paths = {folder: Path(self.scratch.name) / folder for folder in ("documents", "signatures")}
+        self.paths = {folder: Path(self.scratch.name) / folder for folder in ("documents", SIGNATURES, WITHHELD)}
         self.writers: dict[str, pq.ParquetWriter] = {}
         self.rows = 0
         self.bytes = 0
@@ -66,7 +67,9 @@ class _WriteParts(beam.DoFn):
         sources: Mapping[str, SourceFacts],
         part_bytes: int,
         hashed: tuple[Hashed, ...],
+        withheld: bool,
     ) -> None:
+        self.withheld = withheld
         self.location = location
         self.signature = signature
         self.rank = rank
@@ -109,7 +112,8 @@ class _WriteParts(beam.DoFn):
         self.seconds["signatures"] += time.perf_counter() - start
         self.part = part = self.part or _Part()
         start = time.perf_counter()
-        part.write("documents", documents_table(docs), "zstd", compression_level=1, use_dictionary=["source"])
+        if not self.withheld:
+            part.write("documents", documents_table(docs), "zstd", compression_level=1, use_dictionary=["source"])
         facts = [self.sources[doc.source] for doc in docs]
         signatures = signature_table(
             ids=[doc.id for doc in docs],
@@ -120,7 +124,8 @@ class _WriteParts(beam.DoFn):
             signatures=values,
             more=more,
         )
-        part.write("signatures", signatures, "none", use_dictionary=["source", "domain"])
+        folder = WITHHELD if self.withheld else SIGNATURES
+        part.write(folder, signatures, "none", use_dictionary=["source", "domain"])
         part.rows += len(docs)
         part.bytes += self.held
         self.seconds["write-documents"] += time.perf_counter() - start
@@ -135,7 +140,8 @@ class _WriteParts(beam.DoFn):
 class WriteDocuments(beam.PTransform):
     """Write documents/part-*.parquet and signatures/part-*.parquet under `location`, row-aligned, same part names.
 
-    hashed: further columns of the signatures, which stages of phase 2 need.
+    hashed: further columns of the signatures, which stages of phase 2 need. withheld: write only signatures, to
+    withheld/part-*.parquet.
     Memory: about 3 × BATCH_BYTES per worker, whatever the corpus' size.
     """
 
@@ -145,12 +151,15 @@ class WriteDocuments(beam.PTransform):
     sources: Mapping[str, SourceFacts]
     part_bytes: int = PART_BYTES
     hashed: tuple[Hashed, ...] = ()
+    withheld: bool = False
 
     def __post_init__(self) -> None:
-        super().__init__("write-documents")
+        super().__init__("write-withheld" if self.withheld else "write-documents")
 
     def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection:
-        dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, self.hashed)
+        dofn = _WriteParts(
+            self.location, self.signature, self.rank, self.sources, self.part_bytes, self.hashed, self.withheld
+        )
         outputs = with_side_output(docs, "parts", beam.ParDo(dofn), main="none")
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         return outputs["none"]

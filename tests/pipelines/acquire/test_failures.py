@@ -141,13 +141,13 @@ class Counted:
 
 def test_a_licence_in_many_folders_is_identified_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
-    real = take.identify_file
+    real = take.licence_in
 
-    def counting(text: str) -> str:
+    def counting(path: str, text: str) -> str:
         looked.append(text)
-        return real(text)
+        return real(path, text)
 
-    monkeypatch.setattr(take, "identify_file", counting)
+    monkeypatch.setattr(take, "licence_in", counting)
     made: list[dict[str, Any]] = []
     counted = Counted(150)
     take_tree(counted, "a", "c" * 40, 10_000, made.append, Deadline(60))

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from refinery.loader.format.removals import WITHHELD
 from refinery.loader.stream.packed.packed_stream import PackedStream
 from refinery.pipelines.corpus.verify.verify import verify
 from refinery.transforms.tokenize.chunk_notes import read_chunks
@@ -54,10 +55,27 @@ def test_what_is_dropped_and_why(corpus: Path) -> None:
     dropped: Counter[str] = Counter()
     for row in manifest["funnel"]:
         dropped.update({reason: count["documents"] for reason, count in row["dropped"].items()})
-    for reason in ("binary", "license-unknown", "license-not-allowed", "exact-duplicate", "near-duplicate"):
+    for reason in (
+        "binary",
+        "license-unknown",
+        "license-not-allowed",
+        "exact-duplicate",
+        "near-duplicate",
+        "copy-of-denied",
+    ):
         assert dropped[reason], dropped
     assert len([reason for reason in dropped if reason.startswith("code-")]) == 9
     assert len(records()) == sum(dropped.values()) + manifest["totals"]["documents"]
+
+
+def test_copies_of_denied_files_name_these_and_neither_is_published(corpus: Path) -> None:
+    tables = [pq.read_table(path) for path in sorted(corpus.glob("removals/*.parquet"))]
+    rows = [row for table in tables for row in table.to_pylist()]
+    denied = [row for row in rows if row["reason"] == "copy-of-denied"]
+    published = {row["id"] for row in provenance(corpus)}
+    assert denied and {row["scope"] for row in denied} == {WITHHELD}
+    assert not published & {row[name] for row in denied for name in ("id", "kept_id")}
+    assert not any(row["scope"] == WITHHELD for row in rows if row not in denied)
 
 
 def test_where_a_file_is_from_is_provenance(corpus: Path) -> None:

@@ -60,7 +60,8 @@ class Attributed:
 class Attribution:
     """Decides families, some of their documents left out, and again with more of them left out.
 
-    place: where its jobs run and leave their parts. salt: of the run's own comparisons. parts, records: of all
+    place: where its jobs run and leave their parts. salt: of the run's own comparisons. withheld: (url, rows) of the
+    signatures of what was dropped with its copies. parts, records: of all
     documents of the families, and where each is. decided: the last decision of each that is not left out.
     """
 
@@ -68,6 +69,7 @@ class Attribution:
     compared: Compared
     place: Place
     salt: str
+    withheld: Sequence[tuple[str, int]] = ()
     parts: Sequence[PartFiles] = ()
     records: dict[Key, tuple[int, int]] = field(default_factory=dict)
     decided: dict[Key, Attributed] = field(default_factory=dict)
@@ -132,7 +134,7 @@ class Attribution:
         work = Work("duplicates")
 
         def build(pipeline: beam.Pipeline) -> None:
-            lists = list_parts(location, rows, corpora)
+            lists = list_parts(location, rows, corpora, self.withheld)
             facts = {"fingerprint": self.place.fingerprint}
             graphs.dedup(pipeline, self.recipe, lists, partitions, location, REPORT, facts, self.salt)
             work.steps.append(dedup_step(pipeline, lists))

@@ -39,6 +39,11 @@ class KeptWork:
         ]
 
     @property
+    def withheld(self) -> list[tuple[str, int]]:
+        """(url, rows) of the signatures of what was dropped with its copies."""
+        return [(self.clean.url(part), part["rows"]) for part in self.clean.parts("withheld")]
+
+    @property
     def compared(self) -> Compared:
         """What phase 2 compares."""
         recipe = self.recipe

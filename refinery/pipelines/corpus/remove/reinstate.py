@@ -106,7 +106,7 @@ class Families:
         absent = earlier(store, self.corpus) | Absent.of(gone)
         candidates = {key_of(row): row for row in self.decision.candidates}
         found = find_families(self.kept.parts, self.kept.compared, gone, absent, candidates)
-        self.attribution = Attribution(recipe, self.kept.compared, self.place, self.kept.salt)
+        self.attribution = Attribution(recipe, self.kept.compared, self.place, self.kept.salt, self.kept.withheld)
         self.attribution.hold(found)
         removals = Removals(store, self.corpus.manifest)
         rows = removals.of({key[0] for key in self.attribution.records})

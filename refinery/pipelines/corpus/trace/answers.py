@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from refinery.loader.format.removals import ID_BYTES
+from refinery.loader.format.removals import ID_BYTES, REFERENCE, WITHHELD
 from refinery.transforms.core.document import document_id
 from refinery.transforms.extract.clean_text import clean_text
 
@@ -183,10 +183,15 @@ class Passed:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """The document kept at the end of a chain is in a reference corpus."""
+    """The document at the end of a chain is in a reference corpus, or in none: dropped with its copies."""
 
     doc: Doc
     prefix: str
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether it was dropped with its copies."""
+        return f"{REFERENCE}{self.prefix}" == WITHHELD
 
 
 @dataclass(frozen=True)

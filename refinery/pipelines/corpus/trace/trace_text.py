@@ -223,6 +223,8 @@ def _outcome(answer: Answer | End) -> str:
         )
     if isinstance(answer, Passed):
         return f"passed cleaning and deduplication, then dropped by a later stage{_unlisted(answer)}"
+    if isinstance(answer, Elsewhere) and answer.is_withheld:
+        return "dropped for its licence in this run, and so are its copies"
     if isinstance(answer, Elsewhere):
         return f"in the corpus {safe(answer.prefix)}; trace --id {answer.doc.id} there"
     if isinstance(answer, Replayed):

@@ -19,6 +19,7 @@ from refinery.loader.format.removals import (
     REFERENCE,
     REMOVALS_SCHEMA,
     SOURCE,
+    WITHHELD,
     column_ids,
     removals_file,
     removals_name,
@@ -30,7 +31,7 @@ from refinery.pipelines.corpus.verify.keyed_rows import RunWriter, table_rows
 from refinery.pipelines.corpus.verify.row_check import Present
 from refinery.transforms.write.lookup.entries import Hashes, hash_rows
 
-URL_DUP, EXACT, IN_SOURCE, NEAR = REASONS
+URL_DUP, EXACT, IN_SOURCE, NEAR, DENIED = REASONS
 ROUNDING = 1e-6  # similarities are float32, thresholds are not
 OUT_OF_ORDER = "rows out of order"
 
@@ -173,7 +174,9 @@ class Rows:
         self.last: pa.RecordBatch | None = None  # the row before the batch
         corpora = recipe.get("reference_corpora")
         prefixes = [c.get("prefix") for c in corpora if isinstance(c, dict)] if isinstance(corpora, list) else []
-        self.scopes = pa.array([SOURCE, CORPUS, *(f"{REFERENCE}{prefix}" for prefix in prefixes)], pa.string())
+        self.scopes = pa.array(
+            [SOURCE, CORPUS, WITHHELD, *(f"{REFERENCE}{prefix}" for prefix in prefixes)], pa.string()
+        )
 
     def watch(self, batch: pa.RecordBatch) -> None:
         """Check the next rows."""
@@ -226,13 +229,15 @@ class Rows:
         similarity = batch.column("similarity").to_numpy()
         known = (similarity >= 0) & (similarity <= 1)  # not so for NaN
         self._add("rows whose similarity is not from 0 to 1", ~known)
-        exact, urls = (_numpy(pc.equal(batch.column("reason"), reason)) for reason in (EXACT, URL_DUP))
+        exact, urls, denied = (_numpy(pc.equal(batch.column("reason"), each)) for each in (EXACT, URL_DUP, DENIED))
         self._add("exact copies whose kept_id is another id", exact & ~own)
         if self.recipe.get("exact_dup", True):
-            self._add("near duplicates of their own id", ~exact & ~urls & own)
+            self._add("near duplicates of their own id", ~exact & ~urls & ~denied & own)
         self._add("captures of one address with a similarity, though texts are not compared", urls & (similarity != 0))
         strange = ~_numpy(pc.is_in(batch.column("reason"), value_set=pa.array(REASONS)))
         self._add("rows of an unknown reason", strange)
+        withheld = _numpy(pc.equal(batch.column("scope"), WITHHELD))
+        self._add("copies of what was dropped whose scope says otherwise", denied != withheld)
         self._add("rows of an unknown scope", ~_numpy(pc.is_in(batch.column("scope"), value_set=self.scopes)))
         groups = pa.Table.from_batches([batch.select(["reason", "source"])]).group_by(["reason", "source"])
         for group in groups.aggregate([([], "count_all")]).to_pylist():

@@ -27,14 +27,16 @@ def take_side_outputs(pipeline: beam.Pipeline) -> list[beam.PCollection]:
     return _side_outputs.pop(pipeline, [])
 
 
-def with_side_output(inputs: Any, label: str, step: Any, main: str = MAIN, tag: str = SIDE_OUTPUT) -> Any:
+def with_side_output(
+    inputs: Any, label: str, step: Any, main: str = MAIN, tag: str = SIDE_OUTPUT, more: tuple[str, ...] = ()
+) -> Any:
     """`inputs | step` with what it outputs under a tag, its side-output records, apart: named LABEL/each wherever a
-    runner shows the graph.
+    runner shows the graph. more: further tags of its outputs.
 
     Beam would name it after the class, twice: ParDo(_JudgeDocument)/ParDo(_JudgeDocument).
     """
     step.label = "each"
-    return inputs | label >> step.with_outputs(tag, main=main)
+    return inputs | label >> step.with_outputs(tag, *more, main=main)
 
 
 def in_global_window(record: bytes) -> Any:

@@ -89,7 +89,7 @@ class KeyedRows:
 KeyedBatch = Batch | KeyedRows
 
 REASONS = ("", *removals.REASONS)
-URL_DUP, EXACT, NEAR_IN_SOURCE, NEAR = 1, 2, 3, 4
+URL_DUP, EXACT, NEAR_IN_SOURCE, NEAR, COPY_OF_DENIED = 1, 2, 3, 4, 5
 SCOPES = ("", removals.SOURCE, removals.CORPUS)
 OF_FIRST_COPY, SOURCE, CORPUS, REFERENCE = range(4)
 

@@ -30,6 +30,8 @@ def outcome_of(answer: Answer | End) -> str:
         return f"failed in {answer.stage}: {answer.error}"
     if isinstance(answer, Passed):
         return "dropped after deduplication; the rule is not listed"
+    if isinstance(answer, Elsewhere) and answer.is_withheld:
+        return "dropped for its licence, and so are its copies"
     if isinstance(answer, Elsewhere):
         return f"kept in the corpus {answer.prefix}"
     if isinstance(answer, Replayed):

@@ -12,11 +12,32 @@ from types import MappingProxyType
 PERMISSIVE, WEAK, KERNEL, DENIED = "permissive", "weak-copyleft", "gpl-2.0-kernel", "denied"
 
 _PERMISSIVE = """
-0BSD AFL-3.0 Apache-1.1 Apache-2.0 Artistic-2.0 BSD-1-Clause BSD-2-Clause BSD-2-Clause-Patent BSD-3-Clause
-BSD-3-Clause-Clear BSD-4-Clause BSD-4-Clause-UC BSD-Source-Code BSL-1.0 Beerware CC0-1.0 CC-BY-3.0 CC-BY-4.0 curl ECL-2.0 FSFAP
-FTL HPND ICU IJG ISC Libpng libpng-2.0 libtiff LicenseRef-public-domain Linux-OpenIB MIT MIT-0 MIT-CMU MIT-Modern-Variant
-MulanPSL-2.0 NCSA NIST-PD NTP OpenSSL PHP-3.01 PostgreSQL PSF-2.0 Python-2.0 Ruby SMLNJ TCL Unicode-3.0 Unicode-DFS-2016
-Unlicense UPL-1.0 Vim W3C WTFPL X11 XFree86-1.1 Zlib zlib-acknowledgement ZPL-2.1
+0BSD AAL Adobe-2006 Adobe-Glyph AFL-1.1 AFL-1.2 AFL-2.0 AFL-2.1 AFL-3.0 ANTLR-PD Apache-1.0 Apache-1.1 Apache-2.0
+Artistic-2.0 bcrypt-Solar-Designer Beerware Bitstream-Charter Bitstream-Vera blessing BlueOak-1.0.0 Boehm-GC
+Boehm-GC-without-fee Brian-Gladman-2-Clause Brian-Gladman-3-Clause BSD-1-Clause BSD-2-Clause BSD-2-Clause-Darwin
+BSD-2-Clause-first-lines BSD-2-Clause-Patent BSD-2-Clause-pkgconf-disclaimer BSD-2-Clause-Views BSD-3-Clause
+BSD-3-Clause-acpica BSD-3-Clause-Attribution BSD-3-Clause-Clear BSD-3-Clause-flex BSD-3-Clause-HP BSD-3-Clause-LBNL
+BSD-3-Clause-Modification BSD-3-Clause-Open-MPI BSD-3-Clause-Sun BSD-4-Clause BSD-4-Clause-Shortened BSD-4-Clause-UC
+BSD-4.3RENO BSD-4.3TAHOE BSD-Advertising-Acknowledgement BSD-Attribution-HPND-disclaimer BSD-Inferno-Nettverk
+BSD-Source-beginning-file BSD-Source-Code BSD-Systemics BSL-1.0 bzip2-1.0.6 CC-BY-1.0 CC-BY-2.0 CC-BY-3.0 CC-BY-4.0
+CC-PDDC CC-PDM-1.0 CC0-1.0 CDLA-Permissive-2.0 Clips CMU-Mach CMU-Mach-nodoc CNRI-Jython CNRI-Python
+CNRI-Python-GPL-Compatible curl DOC DocBook-DTD DocBook-Schema DocBook-Stylesheet DocBook-XML dtoa ECL-1.0 ECL-2.0
+EFL-1.0 EFL-2.0 eGenix Entessa EPICS Fair FreeBSD-DOC FSFAP FSFUL FSFULLR FSFULLRSD FSFULLRWD FTL GD GLWTPL HPND
+HPND-DEC HPND-doc HPND-doc-sell HPND-Fenneberg-Livingston HPND-INRIA-IMAG HPND-Intel HPND-Kevlin-Henney
+HPND-Markus-Kuhn HPND-merchantability-variant HPND-MIT-disclaimer HPND-Netrek HPND-Pbmplus
+HPND-sell-MIT-disclaimer-xserver HPND-sell-regexpr HPND-sell-variant HPND-sell-variant-MIT-disclaimer
+HPND-sell-variant-MIT-disclaimer-rev HPND-UC ICU IJG ImageMagick Info-ZIP Intel ISC ISC-Veillard JasPer-2.0 Latex2e
+Leptonica Libpng libpng-1.6.35 libpng-2.0 libselinux-1.0 libtiff libutil-David-Nugent LicenseRef-public-domain
+Linux-OpenIB lsof LZMA-SDK-9.22 Martin-Birgmeier metamail Minpack MirOS MIT MIT-0 MIT-advertising MIT-Click MIT-CMU
+MIT-enna MIT-feh MIT-Festival MIT-Khronos-old MIT-Modern-Variant MIT-open-group MIT-testregex MIT-Wu MITNFA mpich2
+MulanPSL-1.0 MulanPSL-2.0 Multics NAIST-2003 Naumen NCSA NetCDF NIST-PD NIST-PD-fallback NIST-Software NRL NTP NTP-0
+OLDAP-2.7 OLDAP-2.8 OpenSSL OpenSSL-standalone PDDL-1.0 PHP-3.0 PHP-3.01 pkgconf PostgreSQL PSF-2.0 psutils Python-2.0
+Python-2.0.1 python-ldap radvd RSA-MD Ruby SAX-PD SAX-PD-2.0 SGI-B-2.0 SMLNJ snprintf softSurfer Soundex Spencer-86
+Spencer-94 Spencer-99 ssh-keyscan SSH-OpenSSH SSH-short SSLeay-standalone Sun-PPP Sun-PPP-2000 SunPro SWL swrule
+Symlinks TCL TCP-wrappers TermReadKey TU-Berlin-2.0 UCAR ulem UMich-Merit Unicode-3.0 Unicode-DFS-2015
+Unicode-DFS-2016 Unlicense UPL-1.0 Vim W3C W3C-19980720 W3C-20150513 Widget-Workshop WTFPL X11
+X11-distribute-modifications-variant X11-swapped Xfig XFree86-1.1 xinetd xlock Xnet xpp Zed Zend-2.0 Zlib
+zlib-acknowledgement ZPL-1.1 ZPL-2.0 ZPL-2.1
 """
 _WEAK = """
 APSL-2.0 CDDL-1.0 CDDL-1.1 CPL-1.0 EPL-1.0 EPL-2.0 IPL-1.0 LGPL-2.0 LGPL-2.0-only LGPL-2.0-or-later LGPL-2.1 LGPL-2.1-only
@@ -38,8 +59,10 @@ WEAK_EXCEPTIONS = frozenset(
         "bison-exception-2.2",
         "libtool-exception",
         "ocaml-lgpl-linking-exception",
+        "additionref-linking-exception",
     ]
 )
+# The last one: "with a linking exception", without its text; SPDX has no name for it.
 """Exceptions that make weak copyleft of a GPL: what uses such code may have another licence."""
 
 _BSD = r"redistributions? (?:and|or) use in source (?:and|or) binary forms"
@@ -64,6 +87,7 @@ _RULES = (
     ("MPL-1.1", "mozilla", r"mozilla public licen[sc]e version 1 1"),
     ("MPL-2.0", "mozilla|mpl", r"mozilla public licen[sc]e|mozilla org mpl|\bmpl (?:v ?)?2"),
     ("EPL-2.0", "eclipse public", r"eclipse public licen[sc]e"),
+    ("CPL-1.0", "common public", r"common public licen[sc]e"),
     ("CDDL-1.0", "common development and", r"common development and distribution licen[sc]e"),
     ("Apache-2.0", "apache", r"apache (?:software )?licen[sc]e (?:version )?v? ?2|apache 2(?: 0)? licen[sc]e|apache org licenses license 2|under (?:the )?apache 2"),
     ("Apache-1.1", "apache", r"apache software licen[sc]e version 1 1"),
@@ -88,7 +112,7 @@ _RULES = (
     ("OpenSSL", "openssl licen", r"\bopenssl licen[sc]e"),
     ("Artistic-2.0", "artistic", r"artistic licen[sc]e 2"),
     ("UPL-1.0", "universal permissive", r"universal permissive licen[sc]e"),
-    ("LicenseRef-public-domain", "public domain|copyright is claimed", r"(?:placed|released|dedicated|donated|put|is|are) (?:in ?|in ?to )(?:to )?the public domain|released to the public domain|no copyright is claimed|has been dedicated to the public domain"),
+    ("LicenseRef-public-domain", "public domain|copyright is claimed", r"(?:placed|released|dedicated|donated|put|provided|is|are) (?:\w+ ){0,3}?(?:in|in ?to|to) (?:the )?public domain|no copyright is claimed"),
 )  # fmt: skip
 RULES = tuple((name, tuple(words.split("|")), re.compile(pattern)) for name, words, pattern in _RULES)
 
@@ -111,3 +135,6 @@ CHOICE = re.compile(
     r"dual licen[sc]ed|(?:under|terms of|using) either|either (?:of the|licen[sc]e)|licen[sc]ed under both|alternatively"
     r"|your choice of|you may choose|\bor (?:the )?(?:apache|mit|bsd|mpl|boost)\b|(?:apache|mit|bsd|mpl) (?:licen[sc]e )?or\b"
 )
+
+RESTRICTED = ("LicenseRef-commons", "LicenseRef-non", "LicenseRef-prop", "SSPL", "BUSL", "Elastic", "JSON", "CC-BY-NC")
+"""How names begin that no choice takes away."""
