@@ -48,7 +48,7 @@ LANE = Lane(
     ),
     writer=MEGATRON,  # EncodedDocument -> .bin .idx .provenance.parquet, and packed rows
     defaults={
-        "secrets": SecretsParams(remains="fail"),
+        "secrets": SecretsParams(style="code", remains="fail"),
         "pii": PiiParams(style="code", remains="fail"),
         "signature": SignatureParams(unit="code", permutations=128),
         "rank": RankParams(prefer="provenance"),

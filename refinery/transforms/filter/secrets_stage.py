@@ -16,12 +16,14 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
+from refinery.transforms.code.paths import path_of
 from refinery.transforms.core.document import FIELDS, Document, Drop, FailClosed, Scalar, document_id
 from refinery.transforms.core.json_text.members import is_readable, map_texts
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.redaction.secret_types.find import RULES, find
 from refinery.transforms.redaction.secret_types.rules import Found
+from refinery.transforms.redaction.secret_types.source_code import is_source, standing_alone, without_code
 
 NAMES = frozenset(rule.name for rule in RULES)
 REPEATED = 8  # bytes from which a value that was found is replaced wherever else it stands
@@ -40,11 +42,14 @@ class Span(NamedTuple):
 class SecretsParams(Params):
     """What counts as a credential and what becomes of it."""
 
-    LATER: ClassVar[tuple[str, ...]] = ("remains",)
+    LATER: ClassVar[tuple[str, ...]] = ("remains", "style")
 
     action: Literal["redact", "drop", "note"] = "redact"
     """`redact` replaces every match; `drop` drops the document, with the rule's name as the reason; `note` only counts
     the matches and leaves the document as it is"""
+    style: Literal["prose", "code"] = "prose"
+    """`code`, for source files: names, expressions and fields, which have the form of a secret, stay, and a value that
+    was found is replaced elsewhere only where it stands for itself"""
     replacement: Annotated[str, Field(min_length=1, max_length=64)] = "API_KEY_REDACTED"
     """replacement for a secret"""
     remains: Literal["drop", "fail"] = "drop"
@@ -78,13 +83,20 @@ class SecretRemains(Exception):
     """Redaction left a secret in the text."""
 
 
-def find_secrets(text: str, params: SecretsParams) -> list[Span]:
-    """Secrets in `text`, in order and without overlap. Cost: linear; benchmarks/found_secrets.py measures it.
+def find_secrets(text: str, params: SecretsParams, path: str = "") -> list[Span]:
+    """Secrets in `text`, in order and without overlap. path: of a source file, for `style: code`.
 
-    Raises UnicodeEncodeError for lone surrogates.
+    Raises UnicodeEncodeError for lone surrogates. Cost: linear; benchmarks/found_secrets.py measures it.
     """
     data = text.encode()
-    return list(_in_characters(data, find(data, frozenset(params.off))))
+    return list(_in_characters(data, _found(data, params, path)))
+
+
+def _found(data: bytes, params: SecretsParams, path: str) -> list[Found]:
+    found = find(data, frozenset(params.off))
+    if params.style == "code" and found:
+        return list(without_code(data, found, is_source(path)))
+    return found
 
 
 def _in_characters(data: bytes, spans: list[Found]) -> Iterator[Span]:
@@ -96,15 +108,16 @@ def _in_characters(data: bytes, spans: list[Found]) -> Iterator[Span]:
         yield Span(first, characters, rule)
 
 
-def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Mapping[str, int]]:
-    """The text without secrets, and how often each rule found one; what was found is added to `values`.
+def redact_text(text: str, params: SecretsParams, values: set[bytes], path: str = "") -> tuple[str, Mapping[str, int]]:
+    """The text without secrets, and how often each rule found one; what was found is added to `values`. path: as in
+    `find_secrets`.
 
     Raises TooManySecrets, and SecretRemains where a secret is found after ROUNDS of redaction.
     """
     found: Mapping[str, int] = NONE
     for _ in range(ROUNDS if text else 0):
         data = text.encode()
-        spans = find(data, frozenset(params.off))
+        spans = _found(data, params, path)
         if not spans:
             return text, found
         found = Counter(found) + Counter(span.rule for span in spans)
@@ -116,7 +129,7 @@ def redact_text(text: str, params: SecretsParams, values: set[bytes]) -> tuple[s
             parts += [data[at:start].decode(), params.replacement]
             at = end
         text = "".join([*parts, data[at:].decode()])
-    if find(text.encode(), frozenset(params.off)):
+    if _found(text.encode(), params, path):
         raise SecretRemains
     return text, found
 
@@ -127,6 +140,26 @@ def repeated_values(values: Iterable[str]) -> list[str]:
     return sorted(
         (value for value in values if len(value.encode()) >= REPEATED), key=lambda value: (-len(value), value)
     )
+
+
+def repeated_places(text: str, value: str, params: SecretsParams) -> Iterator[int]:
+    """Where a value that was found stands in a text once more; in source code, only where it stands for itself."""
+    if params.style == "code":
+        pattern = standing_alone(value)
+        yield from (match.start() for match in pattern.finditer(text)) if pattern else ()
+        return
+    at = text.find(value)
+    while at >= 0:
+        yield at
+        at = text.find(value, at + len(value))
+
+
+def _without_repeated(text: str, value: str, params: SecretsParams) -> str:
+    parts, at = [], 0
+    for place in repeated_places(text, value, params):
+        parts += [text[at:place], params.replacement]
+        at = place + len(value)
+    return "".join([*parts, text[at:]])
 
 
 def redact_inside(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Counter[str]]:
@@ -150,6 +183,7 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     """
     if params.action == "note":
         return _counted(doc, params)
+    path = path_of(doc)
     values: set[bytes] = set()
     found: Counter[str] = Counter()
     fields: dict[str, str] = {}
@@ -160,7 +194,7 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
                 if name == f"meta.{FIELDS}":
                     value, inside = redact_inside(value, params, values)
                     found.update(inside)
-                fields[name], here = redact_text(value, params, values)
+                fields[name], here = redact_text(value, params, values, path if name == "text" else "")
                 if here:
                     found.update(here)
     except TooManySecrets:
@@ -174,8 +208,9 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     repeated = repeated_values(value.decode() for value in values)
     for name, value in fields.items():
         for secret in repeated:
-            value = value.replace(secret, params.replacement)
-        if any(secret in value for secret in repeated) or find(value.encode(), frozenset(params.off)):
+            value = _without_repeated(value, secret, params)
+        again = any(True for secret in repeated for _ in repeated_places(value, secret, params))
+        if again or _found(value.encode(), params, path if name == "text" else ""):
             return _remaining(doc, params)
         fields[name] = value
     meta = {key: fields.get(f"meta.{key}", value) for key, value in doc.meta.items()}
@@ -192,13 +227,16 @@ def _counted(doc: Document, params: SecretsParams) -> Document | Drop:
     found: Counter[str] = Counter()
     for name, value in {"text": doc.text, "url": doc.url, **doc.meta}.items():
         if isinstance(value, str):
-            count = redact_inside if name == FIELDS else redact_text
+            path = path_of(doc) if name == "text" else ""
             try:
-                found.update(count(value, params, set())[1])
+                if name == FIELDS:
+                    found.update(redact_inside(value, params, set())[1])
+                else:
+                    found.update(redact_text(value, params, set(), path)[1])
             except TooManySecrets:
                 return Drop("too-many-secrets")
             except SecretRemains:
-                found.update(span.rule for span in find(value.encode(), frozenset(params.off)))
+                found.update(span.rule for span in _found(value.encode(), params, path))
     return replace(doc, meta={**doc.meta, **_counts(found)}) if found else doc
 
 
