@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import tree_sitter
 
+from refinery.transforms.code.generated import HEAD
 from refinery.transforms.code.languages import LANGUAGES, SourceLanguage, load_grammar
 
 DEPTH = 200  # of the tree, below which comments are not looked for: at each node the query looks at all above it
 SPACE = b" \t\n\r\x0b\x0c"
 EXPLAINED = 10  # bytes of comments that a byte of code can need: zlib.h has 7, RocksDB's options.h 5
-HEAD = 3_000  # bytes at the beginning of a file, in which generators say that they made it
 LICENCE = re.compile(rb"licen[sc]e|copyright|\(c\) *[12][0-9]{3}|spdx|all rights reserved|redistribut", re.IGNORECASE)
 
 

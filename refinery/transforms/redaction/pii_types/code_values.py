@@ -8,12 +8,14 @@ servers, and four numbers of one digit, which are versions or made up), ECMA-262
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeVar
 
 from refinery.transforms.redaction.pii_types.cues import IDENTITY_CUE, PHONE_CUE, says
 from refinery.transforms.redaction.pii_types.emails import ENDINGS, SSH_NAME
+from refinery.transforms.redaction.pii_types.identities import NATIONAL_CUE
 from refinery.transforms.redaction.pii_types.networks import ADDRESS_CUE
 from refinery.transforms.redaction.pii_types.scan import before
 from refinery.transforms.redaction.source_places import SourcePlaces
@@ -26,7 +28,10 @@ MEMBER = re.compile(rb"(?:self|this)\.")  # a@self.weight: a product of matrices
 CALL = re.compile(rb"[(\[]")  # a@b.transpose(0, 1)
 DOMAINS = frozenset((b"com", b"net", b"org", b"edu", b"gov", b"mil", b"int", b"info", b"biz", b"name", b"dev", b"app"))
 LOCALE = re.compile(rb"[a-z]{2,3}_[A-Z]{2}(?:\.[\w-]+)?")  # sd_IN@devanagari
-FORMAT = re.compile(rb"%[sd]")  # "%s@domain"
+FORMAT = re.compile(rb"%[sd]|^%")  # "%s@domain"; SQL's LIKE "%@domain"
+ARCHIVE = re.compile(
+    rb"https?://(?:www\.)?(?:mail-archive\.com|lore\.kernel\.org|public-inbox\.org|lists?\.[\w.-]+)/[^\s\"'<>]*$"
+)  # of mailing lists, which name lists and messages
 UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")  # of a Message-ID
 USER_BEFORE = re.compile(rb"://[^\s/@\"'<>]*:$")  # http://user:password@host
 PASSWORDS = frozenset((b"pass", b"passwd", b"password", b"pwd", b"secret", b"pw"))
@@ -46,15 +51,15 @@ SECTION = re.compile(
     rb"(?://|/\*+|\*|#|\(|\b(?:ES[0-9.]{1,4}|ECMA[\w-]*|[Ss]pec\w*|[Ss]ections?|[Ss]tep)\b[^\w\n]{0,3})[ \t]*$"
 )
 PORT = re.compile(rb"[:/][0-9]")
+VERSION = re.compile(rb"(?:[12]?[0-9]|3[01])(?:\.[0-9]+){2}\.0")  # 4.0.102.0
 LOOPBACK = re.compile(rb"(?:0{1,4}:){7}0{0,3}[01]")
 COUNTED = re.compile(rb"(?:[0-9A-Fa-f]{0,3}:)(?:[0-9A-Fa-f]:){6}[0-9A-Fa-f]")  # 1:2:3:4:5:6:7:8
 
 NUMBERS = frozenset(("card", "imei", "ssn", "national_id"))
-NAMED = re.compile(
-    rb"(?i)card|visa|debit|credit|\bpan\b|imei|ssn|social|iban|tax|passport|national|identity|person|citizen|\bid\b"
-)
+NAMED = re.compile(rb"(?i)card|visa|debit|credit|\bpan\b|imei|ssn|social|iban|tax|person|citizen|\bid\b")
 TIMES = re.compile(rb"[ \t]*(?:\*|%|\^|<<|>>|[+] ?[A-Za-z_])")  # 4828147466240000*t**12
-LETTERED = re.compile(rb"[A-Za-z][0-9]{9}|[0-9]{7,8}[A-Za-z]|[A-Za-z][0-9]{7}[A-Za-z]")  # T277566778
+TICKET = re.compile(rb"[A-Za-z][0-9]{9}|[0-9]{7,8}[A-Za-z]")  # T277566778; 1234567a of a hash
+IN_ONE = re.compile(rb"[A-Za-z]?[0-9]+[A-Za-z]?")
 QUOTES = (b'"', b"'", b"`")
 
 PHONE_NAME = re.compile(rb"(?i)phone|tel|mobile|cell|fax|sms|whatsapp|msisdn|fon|handy|dial|call")
@@ -65,9 +70,10 @@ CODE_POINTS = re.compile(rb"[0-9]{4}(?: [0-9]{4})+")
 PAIRS_ONLY = re.compile(rb"(?:[0-9]{4} +)?[0-9]{2}(?:[ .:-]+[0-9]{2}){3,}")
 DUMP_BEFORE = re.compile(rb"(?:^|\n)[ \t]*(?:[0-9A-Fa-f]{4,8}:?[ \t]+)?$|[0-9A-Fa-f]{2}[ ]$")
 DUMP_BEHIND = re.compile(rb"[ ][0-9A-Fa-f]{2}\b|[ ]{2,}")
-PART_BEHIND = re.compile(rb"-[A-Za-z]")  # 012345-567890-ABCDEF
+PART_BEHIND = re.compile(rb"-[A-Z0-9]*[A-Z][A-Z0-9]{3}")  # 012345-567890-ABCDEF
 DIGITS = re.compile(rb"[0-9]+")
 
+NOBODYS_HOME = re.compile(rb"(?i)[/\\](?:web_user|some_?user|random_?user|any_?user|httpd)[/\\]*$")  # Emscripten's …
 NO_HOME = re.compile(rb"[/\\]([\w.-]+)\.([A-Za-z0-9]{1,8})$")  # /home/test2.yml
 
 
@@ -101,6 +107,8 @@ def _email(data: bytes, start: int, end: int, places: SourcePlaces) -> bool:
         return True
     if LOCALE.fullmatch(local) or FORMAT.search(local) or UUID.fullmatch(local) or left.endswith(b"$"):
         return True
+    if ARCHIVE.search(left):
+        return True
     if USER_BEFORE.search(left) or (left.endswith(b":") and local.lower() in PASSWORDS):
         return True  # a password, which the stage for secrets has judged
     return name == b"golang.org" and SSH_NAME.match(local.lower()) is not None
@@ -121,31 +129,51 @@ def _is_domain(name: bytes) -> bool:
 def _ip(data: bytes, start: int, end: int, places: SourcePlaces) -> bool:
     value = data[start:end]
     if b":" in value:
-        return bool(LOOPBACK.fullmatch(value) or COUNTED.fullmatch(value))
+        return bool(LOOPBACK.fullmatch(value) or COUNTED.fullmatch(value)) or _holds_private(value)
     if value in NAME_SERVERS or ONE_DIGIT_EACH.fullmatch(value):
         return True
     left = before(data, start)[-32:]
+    if left.endswith(b"%"):
+        return True  # %37.0.0.1: a sign in hexadecimal
+    if VERSION.fullmatch(value) and not PORT.match(data, end) and not ADDRESS_CUE.search(left):
+        return True
     if any(int(octet) >= MOST_SECTIONS for octet in value.split(b".")) or PORT.match(data, end):
         return False
     cued = ADDRESS_CUE.search(left) and not left.endswith((b"//", b"from "))
     return not cued and SECTION.search(left) is not None
 
 
+def _holds_private(value: bytes) -> bool:
+    """Whether an IPv6 address stands for an IPv4 address of nobody: ::ffff:10.0.0.1 written out."""
+    try:
+        number = int(IPv6Address(value.decode()))
+    except ValueError:
+        return False
+    return number >> 64 == 0 and not IPv4Address(number & 0xFFFFFFFF).is_global
+
+
 def _number(data: bytes, start: int, end: int, places: SourcePlaces) -> bool:
     value, left = data[start:end], before(data, start)
-    if TIMES.match(data, end):
+    if TIMES.match(data, end) or left.endswith(b".") or _is_mask(value):
         return True
     quoted = left[-1:] in QUOTES and data[end : end + 1] in QUOTES
-    if quoted or NAMED.search(left) or says(IDENTITY_CUE, data, start):
+    if quoted or NAMED.search(left) or NATIONAL_CUE.search(left) or says(IDENTITY_CUE, data, start):
         return False
-    if LETTERED.fullmatch(value):
+    if TICKET.fullmatch(value):
         return True
-    return DIGITS.fullmatch(value) is not None and places.is_code(start)
+    return IN_ONE.fullmatch(value) is not None and places.is_code(start)
+
+
+def _is_mask(value: bytes) -> bool:
+    """Whether all digits are the same: 999-99-9999 is a form to be filled in."""
+    return len(set(b"".join(DIGITS.findall(value)))) < 2
 
 
 def _phone(data: bytes, start: int, end: int, places: SourcePlaces) -> bool:
     value, left, behind = data[start:end], before(data, start), data[end : end + BEHIND]
     if YEAR.search(value) or FRACTION.search(value) or left.endswith(b".") or PART_BEHIND.match(behind):
+        return True
+    if _is_mask(value):
         return True
     groups = DIGITS.findall(value)
     if CODE_POINTS.fullmatch(value) and sum(group.startswith(b"0") for group in groups) > 1:
@@ -170,8 +198,9 @@ def _is_dumped(left: bytes, behind: bytes, groups: list[bytes]) -> bool:
 
 
 def _user_path(data: bytes, start: int, end: int, places: SourcePlaces) -> bool:
-    file = NO_HOME.search(data[start:end])
-    return file is not None and file.group(2).lower() in ENDINGS
+    value = data[start:end]
+    file = NO_HOME.search(value)
+    return NOBODYS_HOME.search(value) is not None or (file is not None and file.group(2).lower() in ENDINGS)
 
 
 Judge = Callable[[bytes, int, int, SourcePlaces], bool]

@@ -27,15 +27,18 @@ QUOTES = b"\"'`"
 OWN_NAME = re.compile(rb"([A-Za-z_][\w.-]*)[=:]\\?[\"'`]$")
 LISTED = re.compile(rb"[\"'`][ \t]*,\s*[a-zA-Z]?[\"'`]$")  # ("password", "…
 TYPED = re.compile(rb"::\w+\\?[\"'`]\s*:\s*\\?[\"'`]$")  # "AWS::IAM::AccessKey": "…
-HANDSHAKE = re.compile(rb"(?i)sec-websocket-(?:key|accept)[\"'`]?\W{1,4}[a-z]?[\"'`]?$")  # RFC 6455 1.3: a nonce
+HANDSHAKE = re.compile(rb"(?i)sec[-_]websocket[-_](?:key|accept)[\"'`]?\W{1,4}[a-z]?[\"'`]?$")  # RFC 6455 1.3: a nonce
+HOST = re.compile(rb"@[\w.-]+:$")  # user@host:450
+BODY = re.compile(rb"[A-Za-z0-9+/]{40}")  # of an armoured key; a program that looks for keys has the marks alone
 PORT_LIST = re.compile(rb"[0-9]{1,5},")  # postgres://a:123,b:456@…
 
-ARGUMENT = re.compile(rb"[A-Za-z_]\w*=")  # usenetrc=False
+ARGUMENT = re.compile(rb"[A-Za-z_]\w*=[\w\"'(\[{]")  # usenetrc=False
 CONSTANT = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 CALL = re.compile(rb"[A-Za-z_][\w.]*\(.*\)|[),;\]+].*[A-Za-z_]\w*[(\[].*")  # Password(user=1); ),a?b.c(
 EDGED = re.compile(rb"[A-Za-z]+[^A-Za-z0-9]")  # bcrypt$
 TEMPLATE = re.compile(rb"[a-z_-]*\{[A-Za-z_][\w.]*\}[a-z_-]*")
 TAG = b"{@"  # of Javadoc
+DRAWN = re.compile(rb"[\w+/=~-]{16,}")  # nobody calls a variable by what is drawn at random
 
 
 def is_source(path: str) -> bool:
@@ -54,21 +57,27 @@ def without_code(data: bytes, found: Iterable[Found], source: bool) -> Iterator[
 def _is_code(data: bytes, match: Found, places: SourcePlaces, source: bool) -> bool:
     start, end, rule = match
     value = data[start:end]
-    if len(set(value)) < 4:
-        return True  # AAAA…
+    if len(set(value)) < 3 or value.count(b"A") * 2 > len(value):
+        return True  # AAAA…: zeros in base64
+    if data[end : end + 1] == b"(" and is_code_name(value):
+        return True  # a call
     if rule == "url-password":
         return PORT_LIST.match(value) is not None
+    if rule == "private-key":
+        return BODY.search(value) is None
     if rule not in BY_CONTEXT:
         return False
     left = data[max(0, start - LEFT) : start]
     if left[-1:] in QUOTES and left:
         return _is_no_credential(value, left)
-    if ARGUMENT.match(value) or TAG in value:
+    if ARGUMENT.match(value) or TAG in value or HOST.search(left):
         return True
     closing = data[end : end + 2]
     if closing in (b": ", b":\n"):
         return True  # a label: "password: debug1: …" of a log
-    return source and closing[:1] != b"<" and places.is_code(start)
+    if not source or closing[:1] == b"<" or (DRAWN.fullmatch(value) and not is_of_words(value)):
+        return False
+    return places.is_code(start)
 
 
 def _is_no_credential(value: bytes, left: bytes) -> bool:

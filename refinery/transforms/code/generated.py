@@ -1,0 +1,63 @@
+"""Whether a program wrote a source file: by its name, by a mark in its comments, or by the form of its type.
+
+A file that only mentions a mark has it inside a sentence or in quotes, one that writes it has it in a string; so marks
+count where they begin a line of a comment near the top. generated_marks.py is the list.
+"""
+
+import re
+from functools import cache
+from typing import Any
+
+import re2
+
+from refinery.transforms.code.generated_marks import COMMENTS, ENDS, FORMS, NAMES, Mark
+
+HEAD = 3_000  # bytes at the beginning of a file, in which generators say that they made it
+TAIL = 400  # bytes at the end
+LINES = 40  # at the beginning, of a form
+# A line of a comment begins with signs; in quotes stands what somebody else would write.
+_SIGNS = r"(?im)^(?:[\"'] |rem |dnl )?[^\w\n\"'`@$<]{0,80}"
+_COMPILED_COFFEE = re.compile(r"\b(?:__bind|__extends|__hasProp|__indexOf|__slice)\b|\b_(?:fn|i|len|ref|results)\b")
+COFFEE_NAMES = 3  # temporary names, below which a closure is anybody's
+
+
+@cache
+def comment_marks() -> Any:
+    """All of COMMENTS as one pattern, over lines of comments."""
+    options = re2.Options()
+    options.max_mem = 64 << 20
+    return re2.compile(_SIGNS + "(?:" + "|".join(f"(?:{mark.form})" for mark in COMMENTS) + ")", options)
+
+
+@cache
+def _names() -> Any:
+    return re2.compile("|".join(f"(?:{mark.form})" for mark in NAMES))
+
+
+@cache
+def _of_type(ending: str, table: tuple[Mark, ...]) -> Any:
+    forms = [mark.form for mark in table if ending in mark.endings]
+    return re2.compile("|".join(f"(?:{form})" for form in forms)) if forms else None
+
+
+def is_named_generated(path: str) -> bool:
+    """Whether a path says that a program wrote the file."""
+    return _names().search(path) is not None
+
+
+def has_generated_form(text: str, name: str) -> bool:
+    """Whether the first or last lines of a file have the form that a program gives to files of this type."""
+    ending = name[name.rfind(".") :].lower() if "." in name else ""
+    first, last = _of_type(ending, FORMS), _of_type(ending, ENDS)
+    if first is not None and first.search("\n".join(text[:HEAD].split("\n", LINES)[:LINES])):
+        return True
+    if last is not None and last.search("\n".join(text[-TAIL:].rstrip().rsplit("\n", 2)[-2:])):
+        return True
+    return ending == ".js" and _is_compiled_coffee(text)
+
+
+def _is_compiled_coffee(text: str) -> bool:
+    """Whether a script is what CoffeeScript before 1.2 wrote: a closure with names that nobody chooses."""
+    if not text.startswith("(function() {\n") or not text.rstrip().endswith("}).call(this);"):
+        return False
+    return len(_COMPILED_COFFEE.findall(text)) >= COFFEE_NAMES
