@@ -16,7 +16,7 @@ from refinery.transforms.code.code_rules import (
 )
 from refinery.transforms.code.comment_bound import comment_bound
 from refinery.transforms.code.comments import Comments
-from refinery.transforms.code.generated import HEAD, comment_marks, has_generated_form, is_named_generated
+from refinery.transforms.code.generated import HEAD, has_generated_form, has_mark, is_named_generated
 from refinery.transforms.code.languages import LIBRARIES, language_of
 from refinery.transforms.code.parser_frames import COMMENTS
 from refinery.transforms.code.parser_process import PARSER
@@ -64,7 +64,7 @@ def is_marked(text: str, found: Comments | None) -> bool:
     else:
         data = head.encode()
         comments = "\n".join(data[begin:end].decode("utf-8", "replace") for begin, end in found.first)
-    return comment_marks().search(comments) is not None
+    return has_mark(comments)
 
 
 def judge_code(doc: Document, params: CodeHeuristicsParams) -> Document | Drop:
@@ -96,7 +96,7 @@ def judge_code(doc: Document, params: CodeHeuristicsParams) -> Document | Drop:
 
 
 def _comments(text: str, language: str, p: CodeHeuristicsParams) -> str | None:
-    marks = p.drop_generated and comment_marks().search(text[:HEAD]) is not None
+    marks = p.drop_generated and has_mark(text[:HEAD])
     many = p.max_comments is not None and comment_bound(text.encode(), language) >= p.max_comments
     if not marks and not many:
         return None

@@ -15,18 +15,52 @@ from refinery.transforms.code.generated_marks import COMMENTS, ENDS, FORMS, NAME
 HEAD = 3_000  # bytes at the beginning of a file, in which generators say that they made it
 TAIL = 400  # bytes at the end
 LINES = 40  # at the beginning, of a form
+# One of these words is in every mark of a comment; few files have one, and only the lines around it are read closely.
+WORDS = re2.compile(
+    r"(?i)generat|gen'erated|object code|created by: |\$antlr|parser, made|original parser|produced by|\.rl\""
+    r"|do(?:n't| not) (?:edit|modify)|devel::ppport|f2c|image dump|image file format|tapioca|autogen|compiled by"
+    r"|decompiled|recreated from|autorest|by midl"
+)
 # A line of a comment begins with signs; in quotes stands what somebody else would write.
 _SIGNS = r"(?im)^(?:[\"'] |rem |dnl )?[^\w\n\"'`@$<]{0,80}"
+AROUND = 2  # lines
 _COMPILED_COFFEE = re.compile(r"\b(?:__bind|__extends|__hasProp|__indexOf|__slice)\b|\b_(?:fn|i|len|ref|results)\b")
 COFFEE_NAMES = 3  # temporary names, below which a closure is anybody's
 
 
 @cache
-def comment_marks() -> Any:
-    """All of COMMENTS as one pattern, over lines of comments."""
+def _marks() -> Any:
     options = re2.Options()
     options.max_mem = 64 << 20
-    return re2.compile(_SIGNS + "(?:" + "|".join(f"(?:{mark.form})" for mark in COMMENTS) + ")", options)
+    return re2.compile(_SIGNS + "(" + "|".join(f"(?:{mark.form})" for mark in COMMENTS) + ")", options)
+
+
+def has_mark(comments: str) -> bool:
+    """Whether a line begins with a mark. comments: lines of comments, or of a whole head, where it asks too much.
+
+    A mark in small letters behind a line that does not end its sentence is a part of that sentence.
+    """
+    read, at = "", 0
+    for word in WORDS.finditer(comments):
+        if word.start() >= at:
+            begin = max(at, _line_break(comments, word.start(), -1))
+            at = _line_break(comments, word.end(), 1)
+            read += comments[begin:at] + "\n\n"
+    for match in _marks().finditer(read):
+        before = read[: match.start()].rstrip("\n")[-1:]
+        if not (match.group(1)[:1].islower() and (before.isalnum() or before == ",")):
+            return True
+    return False
+
+
+def _line_break(text: str, at: int, step: int) -> int:
+    """Where the lines around a place begin (step -1) or end (step 1)."""
+    for _ in range(AROUND + 1):
+        found = text.rfind("\n", 0, at) if step < 0 else text.find("\n", at + 1)
+        if found < 0:
+            return 0 if step < 0 else len(text)
+        at = found
+    return at
 
 
 @cache
