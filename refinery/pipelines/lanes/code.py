@@ -17,7 +17,7 @@ from refinery.transforms.filter.secrets_stage import SECRETS, SecretsParams
 from refinery.transforms.read.registry import fielded_names
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import ENCODE
-from refinery.transforms.write.documents import PARTS
+from refinery.transforms.write.documents import PARTS_OF_CODE
 from refinery.transforms.write.megatron import MEGATRON
 
 LANE = Lane(
@@ -33,7 +33,7 @@ LANE = Lane(
         LICENSE,
         CODE_HEURISTICS,
     ),
-    parts=PARTS,  # Document -> documents/ and signatures/
+    parts=PARTS_OF_CODE,  # Document -> documents/ and signatures/
     dedup=(
         EXACT_DUPLICATES,
         NEAR_DUPLICATES_IN_SOURCE,

@@ -79,7 +79,8 @@ COMMENTS = (
         "what must not be edited",
         r"do(?:n't| not) (?:edit|modify)\b[^\n]*\bgenerat|generated\b[^\n]*\bdo(?:n't| not) (?:edit|modify)"
         r"|[^\n]{0,60}generated[^\n]*\n[^\n]{0,12}do(?:n't| not) (?:edit|modify)"
-        r"|do(?:n't| not) (?:edit|modify)[^\n]*\n(?:[^\n]*\n)?[^\n]{0,60}\b(?:auto)?-?generated\b",
+        r"|do(?:n't| not) (?:edit|modify)[^\n]*\n(?:[^\n]*\n)?[^\n]{0,60}\b(?:auto)?-?generated\b"
+        r"|do(?:n't| not) (?:edit|modify)(?: this file)? (?:by hand|manually|directly)\b",
         LINGUIST,
     ),
     Mark("JNI's javah", r"do(?:n't| not) (?:edit|modify|change) this file - it is machine generated", LINGUIST),
