@@ -9,7 +9,7 @@ import re
 # What opens and what closes a text of several lines; in whatever stands between them lines look like code.
 BLOCKS = ((b"/*", b"*/"), (b"<!--", b"-->"), (b'R"(', b')"'), (b'r#"', b'"#'), (b"\n=begin", b"\n=end"))
 FENCES = (b'"""', b"'''", b"`")  # the same sign opens and closes
-STRING = re.compile(rb"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
+CLOSED = re.compile(rb"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|/\*[^*]*\*/")
 TEXT = re.compile(rb"[\"']|//|--|/\*|;;|^[ \t]*(?:\*|%|--|#(?![ \t]*(?:define|if|elif|undef|pragma)\b))|[ \t]#[ \t]")
 LINE = 400  # bytes of a line that are looked at; what stands farther behind counts as text
 
@@ -31,7 +31,7 @@ class SourcePlaces:
         start = self._data.rfind(b"\n", max(0, at - LINE), at) + 1
         if not start and at > LINE:
             return False
-        return TEXT.search(STRING.sub(b"", self._data[start:at])) is None
+        return TEXT.search(CLOSED.sub(b"", self._data[start:at])) is None
 
     def _advance(self, at: int) -> None:
         data, last = self._data, self._at

@@ -68,6 +68,7 @@ YEAR = re.compile(rb"\((?:19|20)[0-9]{2}$")  # 71(6), 065103 (2005)
 FRACTION = re.compile(rb"[.]-|-[.]")  # .02.02-.02.06.08: of a drawing
 CODE_POINTS = re.compile(rb"[0-9]{4}(?: [0-9]{4})+")
 PAIRS_ONLY = re.compile(rb"(?:[0-9]{4} +)?[0-9]{2}(?:[ .:-]+[0-9]{2}){3,}")
+LEAST_STEP = 10  # of numbers that nobody counts by: 01 23 45 67 89
 DUMP_BEFORE = re.compile(rb"(?:^|\n)[ \t]*(?:[0-9A-Fa-f]{4,8}:?[ \t]+)?$|[0-9A-Fa-f]{2}[ ]$")
 DUMP_BEHIND = re.compile(rb"[ ][0-9A-Fa-f]{2}\b|[ ]{2,}")
 PART_BEHIND = re.compile(rb"-[A-Z0-9]*[A-Z][A-Z0-9]{3}")  # 012345-567890-ABCDEF
@@ -187,10 +188,10 @@ def _phone(data: bytes, start: int, end: int, places: SourcePlaces) -> bool:
 
 
 def _is_counted(groups: list[bytes]) -> bool:
-    """Whether numbers rise by the same step: [01:10:2] -> 01 03 05 07 09."""
+    """Whether numbers rise by the same small step: [01:10:2] -> 01 03 05 07 09."""
     numbers = [int(group) for group in groups]
     steps = {later - earlier for earlier, later in pairwise(numbers)}
-    return len(steps) == 1
+    return len(steps) == 1 and 0 < min(steps) < LEAST_STEP
 
 
 def _is_dumped(left: bytes, behind: bytes, groups: list[bytes]) -> bool:
