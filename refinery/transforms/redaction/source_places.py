@@ -9,7 +9,7 @@ import re
 # What opens and what closes a text of several lines; in whatever stands between them lines look like code.
 BLOCKS = ((b"/*", b"*/"), (b"<!--", b"-->"), (b'R"(', b')"'), (b'r#"', b'"#'), (b"\n=begin", b"\n=end"))
 FENCES = (b'"""', b"'''", b"`")  # the same sign opens and closes
-CLOSED = re.compile(rb"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|/\*[^*]*\*/")
+CLOSED = re.compile(rb"\"{3}|'{3}|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|/\*[^*]*\*/")
 TEXT = re.compile(rb"[\"']|//|--|/\*|;;|^[ \t]*(?:\*|%|--|#(?![ \t]*(?:define|if|elif|undef|pragma)\b))|[ \t]#[ \t]")
 LINE = 400  # bytes of a line that are looked at; what stands farther behind counts as text
 
