@@ -23,7 +23,7 @@ from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.redaction.secret_types.find import RULES, find
 from refinery.transforms.redaction.secret_types.rules import Found
-from refinery.transforms.redaction.secret_types.source_code import is_source, standing_alone, without_code
+from refinery.transforms.redaction.secret_types.source_code import is_source, stands_for_itself, without_code
 
 NAMES = frozenset(rule.name for rule in RULES)
 REPEATED = 8  # bytes from which a value that was found is replaced wherever else it stands
@@ -117,7 +117,9 @@ def redact_text(text: str, params: SecretsParams, values: set[bytes], path: str 
     found: Mapping[str, int] = NONE
     for _ in range(ROUNDS if text else 0):
         data = text.encode()
-        spans = _found(data, params, path)
+        spans = find(data, frozenset(params.off))
+        if spans and params.style == "code":
+            spans = list(without_code(data, spans, is_source(path)))
         if not spans:
             return text, found
         found = Counter(found) + Counter(span.rule for span in spans)
@@ -129,7 +131,7 @@ def redact_text(text: str, params: SecretsParams, values: set[bytes], path: str 
             parts += [data[at:start].decode(), params.replacement]
             at = end
         text = "".join([*parts, data[at:].decode()])
-    if _found(text.encode(), params, path):
+    if text and _found(text.encode(), params, path):
         raise SecretRemains
     return text, found
 
@@ -144,13 +146,10 @@ def repeated_values(values: Iterable[str]) -> list[str]:
 
 def repeated_places(text: str, value: str, params: SecretsParams) -> Iterator[int]:
     """Where a value that was found stands in a text once more; in source code, only where it stands for itself."""
-    if params.style == "code":
-        pattern = standing_alone(value)
-        yield from (match.start() for match in pattern.finditer(text)) if pattern else ()
-        return
     at = text.find(value)
     while at >= 0:
-        yield at
+        if params.style == "prose" or stands_for_itself(text, at, at + len(value)):
+            yield at
         at = text.find(value, at + len(value))
 
 
@@ -183,7 +182,7 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     """
     if params.action == "note":
         return _counted(doc, params)
-    path = path_of(doc)
+    path = path_of(doc) if params.style == "code" else ""
     values: set[bytes] = set()
     found: Counter[str] = Counter()
     fields: dict[str, str] = {}

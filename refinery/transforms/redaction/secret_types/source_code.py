@@ -22,6 +22,7 @@ ENDINGS = tuple(f".{ending}" for ending in _ENDINGS.split())
 BY_CONTEXT = frozenset(("password", "secret", "key"))
 LEFT = 160  # bytes before a value that are looked at
 QUOTES = b"\"'`"
+SIGNS = ('"', "'", "`")
 
 # A name with its sign, glued to the quote: authorities='…', json:"…", name="…"
 OWN_NAME = re.compile(rb"([A-Za-z_][\w.-]*)[=:]\\?[\"'`]$")
@@ -105,12 +106,12 @@ def _is_other_name(name: str) -> bool:
     return bool(words) and words[-1] not in TAIL and judge_name(name) is None
 
 
-def standing_alone(value: str) -> re.Pattern[str] | None:
-    """Where a secret that was found stands for itself in source code: not in a longer word, and if it has the form of
-    an identifier, only in quotes. None where it is made of words: then it may be the name of anything."""
-    body = re.escape(value)
-    if not is_code_name(value.encode()):
-        return re.compile(rf"(?<!\w){body}(?!\w)")
-    if is_wordy(value.encode()):
-        return None
-    return re.compile(rf"(?<=[\"'`]){body}(?=[\"'`])")
+def stands_for_itself(text: str, start: int, end: int) -> bool:
+    """Whether text[start:end], a secret that was found elsewhere, is that secret here, too, in source code: not a part
+    of a longer word, and if it has the form of an identifier, in quotes. One that is made of words may be the name of
+    anything."""
+    before, behind = text[max(0, start - 1) : start], text[end : end + 1]
+    value = text[start:end].encode()
+    if is_code_name(value):
+        return before in SIGNS and behind in SIGNS and not is_wordy(value)
+    return not (before.isalnum() or before == "_" or behind.isalnum() or behind == "_")
