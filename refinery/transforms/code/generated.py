@@ -14,7 +14,10 @@ from refinery.transforms.code.generated_marks import COMMENTS, ENDS, FORMS, NAME
 
 HEAD = 3_000  # bytes at the beginning of a file, in which generators say that they made it
 TAIL = 400  # bytes at the end
-LINES = 40  # at the beginning, of a form
+NAMED = re.compile(
+    r"lock|shrink|Carthage|__gen|[.](?:nib|xc|idea/|pnp|sum|zep|map|pb|dart|designer|feature|Designer|Feature)|_(?:pb|tlb|TLB)",
+)
+"""One of these is in every path of generated_marks.NAMES; few others have one."""
 # One of these words is in every mark of a comment; few files have one, and only the lines around it are read closely.
 WORDS = re2.compile(
     r"(?i)generat|gen'erated|object code|created by: |\$antlr|parser, made|original parser|produced by|\.rl\""
@@ -46,7 +49,7 @@ def has_mark(comments: str) -> bool:
             begin = max(at, _line_break(comments, word.start(), -1))
             at = _line_break(comments, word.end(), 1)
             read += comments[begin:at] + "\n\n"
-    for match in _marks().finditer(read):
+    for match in _marks().finditer(read) if read else ():
         before = read[: match.start()].rstrip("\n")[-1:]
         if not (match.group(1)[:1].islower() and (before.isalnum() or before == ",")):
             return True
@@ -71,19 +74,19 @@ def _names() -> Any:
 @cache
 def _of_type(ending: str, table: tuple[Mark, ...]) -> Any:
     forms = [mark.form for mark in table if ending in mark.endings]
-    return re2.compile("|".join(f"(?:{form})" for form in forms)) if forms else None
+    return re2.compile("(?m)" + "|".join(f"(?:{form})" for form in forms)) if forms else None
 
 
 def is_named_generated(path: str) -> bool:
     """Whether a path says that a program wrote the file."""
-    return _names().search(path) is not None
+    return NAMED.search(path) is not None and _names().search(path) is not None
 
 
 def has_generated_form(text: str, name: str) -> bool:
     """Whether the first or last lines of a file have the form that a program gives to files of this type."""
     ending = name[name.rfind(".") :].lower() if "." in name else ""
     first, last = _of_type(ending, FORMS), _of_type(ending, ENDS)
-    if first is not None and first.search("\n".join(text[:HEAD].split("\n", LINES)[:LINES])):
+    if first is not None and first.search(text[:HEAD]):
         return True
     if last is not None and last.search("\n".join(text[-TAIL:].rstrip().rsplit("\n", 2)[-2:])):
         return True
