@@ -16,7 +16,6 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
-from refinery.transforms.code.paths import path_of
 from refinery.transforms.core.document import FIELDS, Document, Drop, FailClosed, Scalar, document_id
 from refinery.transforms.core.json_text.members import is_readable, map_texts
 from refinery.transforms.core.params import Params, Positive
@@ -81,6 +80,11 @@ class TooManySecrets(Exception):
 
 class SecretRemains(Exception):
     """Redaction left a secret in the text."""
+
+
+def file_of(doc: Document) -> str:
+    """The path of a source file, for `style: code`: its note `path`, else its url."""
+    return str(doc.meta.get("path") or doc.url)
 
 
 def find_secrets(text: str, params: SecretsParams, path: str = "") -> list[Span]:
@@ -182,7 +186,7 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     """
     if params.action == "note":
         return _counted(doc, params)
-    path = path_of(doc) if params.style == "code" else ""
+    path = file_of(doc) if params.style == "code" else ""
     values: set[bytes] = set()
     found: Counter[str] = Counter()
     fields: dict[str, str] = {}
@@ -226,7 +230,7 @@ def _counted(doc: Document, params: SecretsParams) -> Document | Drop:
     found: Counter[str] = Counter()
     for name, value in {"text": doc.text, "url": doc.url, **doc.meta}.items():
         if isinstance(value, str):
-            path = path_of(doc) if name == "text" else ""
+            path = file_of(doc) if name == "text" else ""
             try:
                 if name == FIELDS:
                     found.update(redact_inside(value, params, set())[1])

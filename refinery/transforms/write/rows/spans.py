@@ -7,14 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from refinery.transforms.code.paths import path_of
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.names import LABEL_SPANS
 from refinery.transforms.dedup.cut_lines import CUT_LINES, LINE_CUTS, LINES, cut_text
 from refinery.transforms.dedup.cut_substrings import AFTER, CUT_SUBSTRINGS, SUBSTRINGS, Spans, empty_spans, noted_spans
 from refinery.transforms.filter.heuristics import HEURISTICS
 from refinery.transforms.filter.pii import PII, find_pii
-from refinery.transforms.filter.secrets_stage import SECRETS, find_secrets, repeated_places, repeated_values
+from refinery.transforms.filter.secrets_stage import SECRETS, file_of, find_secrets, repeated_places, repeated_values
 from refinery.transforms.write.rows.text_places import cut_spans, gaps
 
 CUT = "cut"  # the kind of spans of stages that know one kind alone
@@ -154,7 +153,7 @@ def _pii_spans(doc: Document, result: Document | Drop, params: Any) -> Iterable[
 
 def _secret_spans(doc: Document, result: Document | Drop, params: Any) -> Iterable[Span]:
     """Credentials, and each further place of a value that was found."""
-    found = [Span(*each) for each in find_secrets(doc.text, params, path_of(doc))]
+    found = [Span(*each) for each in find_secrets(doc.text, params, file_of(doc))]
     values = {doc.text[start:end]: rule for start, end, rule in found}
     for value in repeated_values(values):
         for at in repeated_places(doc.text, value, params):
