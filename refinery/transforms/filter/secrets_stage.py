@@ -149,7 +149,7 @@ def repeated_values(values: Iterable[str]) -> list[str]:
 
 
 def repeated_places(text: str, value: str, params: SecretsParams) -> Iterator[int]:
-    """Where a value that was found stands in a text once more; in source code, only where it stands for itself."""
+    """Where a value that was found occurs in a text once more; in source code, only where it stands for itself."""
     at = text.find(value)
     while at >= 0:
         if params.style == "prose" or stands_for_itself(text, at, at + len(value)):

@@ -48,7 +48,7 @@ def is_source(path: str) -> bool:
 
 
 def without_code(data: bytes, found: Iterable[Found], source: bool) -> Iterator[Found]:
-    """Those of `found`, in ascending order, that are no code. source: the answer of `is_source`. Linear."""
+    """Those of `found`, in ascending order, that are not code. source: the answer of `is_source`. Linear."""
     places = SourcePlaces(data)
     for match in found:
         if not _is_code(data, match, places, source):
