@@ -6,8 +6,8 @@ from refinery.pipelines.lanes.code import LANE
 from refinery.transforms.code.languages import LANGUAGES
 from refinery.transforms.core.document import Document
 from refinery.transforms.filter.secrets_stage import SecretsParams, find_secrets, redact_secrets
+from refinery.transforms.redaction.pii_types.source_places import SourcePlaces
 from refinery.transforms.redaction.secret_types.source_code import ENDINGS
-from refinery.transforms.redaction.source_places import SourcePlaces
 from tests.beam import make_document
 
 CODE, PROSE = SecretsParams(style="code", remains="fail"), SecretsParams()

@@ -18,7 +18,7 @@ from refinery.transforms.redaction.pii_types.emails import ENDINGS, SSH_NAME
 from refinery.transforms.redaction.pii_types.identities import NATIONAL_CUE
 from refinery.transforms.redaction.pii_types.networks import ADDRESS_CUE
 from refinery.transforms.redaction.pii_types.scan import before
-from refinery.transforms.redaction.source_places import SourcePlaces
+from refinery.transforms.redaction.pii_types.source_places import SourcePlaces
 
 Kind = TypeVar("Kind", bound=str)
 BEHIND = 24  # bytes behind a match that are looked at

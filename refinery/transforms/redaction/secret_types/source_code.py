@@ -8,10 +8,10 @@ judged here: a token that says itself what it is stays one.
 import re
 from collections.abc import Iterable, Iterator
 
+from refinery.transforms.redaction.pii_types.source_places import SourcePlaces
 from refinery.transforms.redaction.secret_types.context import TAIL, judge_name, name_words
 from refinery.transforms.redaction.secret_types.identifiers import is_code_name, is_of_words, is_wordy
 from refinery.transforms.redaction.secret_types.rules import Found
-from refinery.transforms.redaction.source_places import SourcePlaces
 
 _ENDINGS = """
 c h cc cpp cxx c++ hh hpp hxx h++ inc inl ipp tcc ixx cu cuh m mm py pyi pyw pyx java js mjs cjs jsx ts mts cts tsx
