@@ -144,7 +144,7 @@ class Acquisition:
             from refinery.pipelines.acquire.rows import rows_of
 
             rows = rows_of(one.place, self.most)
-            return "", rows.take(add), {"inputs": rows.inputs()}
+            return "", rows.take(add, deadline), {"inputs": rows.inputs()}
         if one.kind == "tarball":
             return one.commit, *self.take_tarball(one, scratch, add, deadline)
         with self.opened(one, scratch, deadline) as (objects, commit):

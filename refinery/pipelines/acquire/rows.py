@@ -11,7 +11,7 @@ from typing import Any
 from refinery.loader.storage.fetch import without_secrets
 from refinery.pipelines.acquire.git_sources import HEX
 from refinery.pipelines.acquire.take import TOO_LONG, Add, bounded, record
-from refinery.pipelines.acquire.tree_files import Counts, RepositoryError, check_path, text_of
+from refinery.pipelines.acquire.tree_files import Counts, Deadline, RepositoryError, check_path, text_of
 from refinery.transforms.code.licences.license_expressions import MAX_EXPRESSION
 from refinery.transforms.code.licences.license_files import licence_files, licences_of_folders, nearest_licence
 from refinery.transforms.code.licences.licenses import FILE
@@ -36,25 +36,29 @@ class Rows:
         """What was read, for the report: names and sizes, and what a store knows the versions by."""
         return [{"file": Path(task.path).name, "size": task.size, "version": task.version} for task in self.tasks]
 
-    def take(self, add: Add) -> Counts:
-        """Give the records to `add` in the order of files and rows; returns where every row went."""
+    def take(self, add: Add, deadline: Deadline) -> Counts:
+        """Give the records to `add` in the order of files and rows; returns where every row went.
+
+        deadline: of both readings together. Raises RepositoryError where it has passed.
+        """
         expressions: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        for repo, commit, path, text, _ in self._files(Counts()):
+        for repo, commit, path, text, _ in self._files(Counts(), deadline):
             for found in licence_files([(path, text[:FILE])]):
                 expressions.setdefault((repo, commit), []).append(found)
         licences = {key: bounded(licences_of_folders(found)) for key, found in expressions.items()}
         counts = Counts()
-        for repo, commit, path, text, own in self._files(counts):
+        for repo, commit, path, text, own in self._files(counts, deadline):
             licence = nearest_licence(path, licences.get((repo, commit), {})) or own
             add(record(text, repo, commit, path, licence))
             counts.taken += 1
             counts.taken_bytes += len(text.encode())
         return counts
 
-    def _files(self, counts: Counts) -> Iterator[tuple[str, str, str, str, str]]:
+    def _files(self, counts: Counts, deadline: Deadline) -> Iterator[tuple[str, str, str, str, str]]:
         """(repo, commit, path, text, own licence) of the rows that are taken; the others are counted."""
         for task in self.tasks:
             for row in read_task(task, self.limits):
+                deadline.check()
                 counts.entries += 1
                 if not isinstance(row, RawDocument):
                     skipped = isinstance(row, Skipped) and row.reason in ("empty", "too-large")

@@ -22,7 +22,7 @@ from refinery.transforms.filter.secrets_stage import SECRETS, SecretsParams
 from refinery.transforms.read.registry import fielded_names
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import ENCODE
-from refinery.transforms.write.documents import PARTS
+from refinery.transforms.write.documents import PARTS_OF_CODE
 from refinery.transforms.write.megatron import MEGATRON
 
 LANE = Lane(
@@ -38,7 +38,7 @@ LANE = Lane(
         LICENSE,
         CODE_HEURISTICS,
     ),
-    parts=PARTS,  # Document -> documents/ and signatures/; what the licences drop -> withheld/
+    parts=PARTS_OF_CODE,  # Document -> documents/ and signatures/; what the licences drop -> withheld/
     dedup=(
         COPIES_OF_DENIED,  # decided together with those below
         EXACT_DUPLICATES,
@@ -54,7 +54,7 @@ LANE = Lane(
     ),
     writer=MEGATRON,  # EncodedDocument -> .bin .idx .provenance.parquet, and packed rows
     defaults={
-        "secrets": SecretsParams(remains="fail"),
+        "secrets": SecretsParams(style="code", remains="fail"),
         "pii": PiiParams(style="code", remains="fail"),
         "signature": SignatureParams(unit="code", permutations=128),
         "rank": RankParams(prefer="provenance"),

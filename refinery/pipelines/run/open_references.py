@@ -6,7 +6,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.phases import Phase, read_phase
 from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus, ReferenceCorpusParams
-from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME, SignatureParams
+from refinery.transforms.dedup.signatures import SignatureParams, scheme_of
 
 PLACES = SignatureParams.PLACES
 
@@ -31,10 +31,10 @@ def _load(corpus: ReferenceCorpusParams, recipe: Recipe) -> ReferenceCorpus:
     store, manifest, payload = published.store, published.manifest, published.run
     recorded = {name: value for name, value in payload["recipe"]["signature"].items() if name not in PLACES}
     theirs, ours = {"key_id": "", **recorded}, recipe.signature.plain()
-    scheme = manifest.versions.get("signatures", "")
-    if (scheme, theirs) != (SIGNATURE_SCHEME, {name: ours[name] for name in ours if name not in PLACES}):
+    scheme, expected = manifest.versions.get("signatures", ""), scheme_of(recipe.signature)
+    if (scheme, theirs) != (expected, {name: ours[name] for name in ours if name not in PLACES}):
         raise ValueError(
-            f"{corpus.prefix}: signatures of {scheme} {theirs} found, {SIGNATURE_SCHEME} {ours} expected; "
+            f"{corpus.prefix}: signatures of {scheme} {theirs} found, {expected} {ours} expected; "
             "give this recipe the same signature section (`key` may name another place, but the same secret)"
         )
     work = corpus.work or store.url("work")

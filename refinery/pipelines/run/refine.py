@@ -66,7 +66,7 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.wording import many
 from refinery.transforms.dedup.deduplicate import list_parts
-from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
+from refinery.transforms.dedup.signatures import scheme_of
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources
 from refinery.transforms.write.kept_documents import write_pairs
@@ -357,7 +357,11 @@ class Refinement:
             self.tokenizer,
             self.fingerprints["shards"],
             funnel,
-            {"refinery": version(DISTRIBUTION), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
+            {
+                "refinery": version(DISTRIBUTION),
+                "beam": version("apache-beam"),
+                "signatures": scheme_of(self.recipe.signature),
+            },
             partial(publish_records, self.recipe, phases, self.jobs),
             **self._published_beside(phases),
         )

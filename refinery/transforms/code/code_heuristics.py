@@ -10,14 +10,13 @@ import numpy as np
 from refinery.transforms.code.code_rules import (
     COMMENT_LINE,
     DATA,
-    GENERATED,
-    GENERATED_CHARS,
     MINIFIED,
     REASONS,
     CodeHeuristicsParams,
 )
 from refinery.transforms.code.comment_bound import comment_bound
 from refinery.transforms.code.comments import Comments
+from refinery.transforms.code.generated import HEAD, has_generated_form, has_mark, is_named_generated
 from refinery.transforms.code.languages import LIBRARIES, language_of
 from refinery.transforms.code.parser_frames import COMMENTS
 from refinery.transforms.code.parser_process import PARSER
@@ -59,13 +58,13 @@ def comment_share(found: Comments | None) -> float:
 
 def is_marked(text: str, found: Comments | None) -> bool:
     """Whether comments at the head of a text say that a program wrote it. Code that writes such a mark has it, too."""
-    head = text[:GENERATED_CHARS]
+    head = text[:HEAD]
     if found is None:
         comments = "\n".join(COMMENT_LINE.findall(head))
     else:
         data = head.encode()
         comments = "\n".join(data[begin:end].decode("utf-8", "replace") for begin, end in found.first)
-    return GENERATED.search(comments) is not None
+    return has_mark(comments)
 
 
 def judge_code(doc: Document, params: CodeHeuristicsParams) -> Document | Drop:
@@ -81,6 +80,8 @@ def judge_code(doc: Document, params: CodeHeuristicsParams) -> Document | Drop:
         return Drop("code-ending")
     if p.drop_vendored and VENDORED.search(path):
         return Drop("code-vendored")
+    if p.drop_generated and (is_named_generated(path) or has_generated_form(text, name)):
+        return Drop("code-generated")
     reason = _size(text, p) or _lines(text, name, p)
     if reason is None and p.max_data is not None and data_share(text) > p.max_data:
         reason = "code-encoded-data"
@@ -95,7 +96,7 @@ def judge_code(doc: Document, params: CodeHeuristicsParams) -> Document | Drop:
 
 
 def _comments(text: str, language: str, p: CodeHeuristicsParams) -> str | None:
-    marks = p.drop_generated and GENERATED.search(text[:GENERATED_CHARS]) is not None
+    marks = p.drop_generated and has_mark(text[:HEAD])
     many = p.max_comments is not None and comment_bound(text.encode(), language) >= p.max_comments
     if not marks and not many:
         return None
@@ -142,7 +143,7 @@ def _repeated(lines: list[str]) -> int:
 
 CODE_HEURISTICS = Stage(
     name="code-heuristics",
-    version=3,
+    version=4,
     summary="Drop source files that are vendored, generated, minified, data, or nearly all comments.",
     params=CodeHeuristicsParams,
     judge=judge_code,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import tree_sitter
 
+from refinery.transforms.code.generated import HEAD
 from refinery.transforms.code.languages import LANGUAGES, SourceLanguage, load_grammar
 from refinery.transforms.code.parse import Parsed
 
@@ -19,7 +20,6 @@ DEPTH = 200  # of the tree, below which comments are not looked for: at each nod
 WIDE = 2_000  # children of one ERROR node, from which on no query is used: at each it looks at those behind it
 SPACE = b" \t\n\r\x0b\x0c"
 EXPLAINED = 10  # bytes of comments that a byte of code can need: zlib.h has 7, RocksDB's options.h 5
-HEAD = 3_000  # bytes at the beginning of a file, in which generators say that they made it
 LICENCE = re.compile(rb"licen[sc]e|copyright|\(c\) *[12][0-9]{3}|spdx|all rights reserved|redistribut", re.IGNORECASE)
 
 

@@ -1,14 +1,15 @@
 """MinHash signatures of documents, and the signatures/ part files that hold them beside id, rank and size.
 
-From text to signature (SIGNATURE_SCHEME names this recipe in the manifest; any change of a value changes the name):
+From text to signature (`scheme_of` names this recipe in the manifest; any change of a value changes the name):
 
 1. Characters. A word is a run of letters and digits (`str.isalnum`) with the combining marks that follow them,
    lower-cased one by one. In scripts written without spaces (native/include/scripts.h) every character, with its
    marks, is a word. Everything else is a separator. With unit "character" every such character is a unit, and any
    separators between two of them count as one space. With unit "code" a word may have underscores and keeps its case,
    and every other ASCII character that is printed is a unit. Comments and strings are read like all else, but not the
-   comments that a text begins with (lines from // or #, blocks from /*) unless there is nothing else: a licence makes
-   small files alike that have nothing else in common.
+   head of a text: comments (lines from // or #, blocks from /*), and before or between them an include guard, #pragma
+   once, <?php, or <?xml ... ?>. Without anything else, a text is read from behind its first comments; without
+   anything there, from its beginning. A licence makes small files alike that have nothing else in common.
 2. Word hash, 64 bits: h = SEED; per character h = (h ^ code point) * PRIME mod 2^64; then fmix64 of MurmurHash3.
 3. Shingle of n units: S = sum of word hash[i] * ROLL^(n-1-i) mod 2^64; its hash is the upper half of fmix64(S).
    Fewer than n units make one shingle of them all; a text without any unit makes one of its characters as they are.
@@ -50,6 +51,7 @@ from refinery.transforms.dedup.records.record_batch import (
 from refinery.transforms.native import minhash, scripts
 
 SIGNATURE_SCHEME = "affine32/words-2"
+CODE_SCHEME = "affine32/code-3"  # of unit "code": its heads have guards
 
 WORD_KEY_BYTES = 24  # of a key as the kernel takes it
 PUBLIC = b""  # no key: the fixed hashes
@@ -89,6 +91,11 @@ class SignatureParams(Params):
         if self.key_id and not self.key:
             raise ValueError(f"key_id: {self.key_id!r} given, only with key is it allowed")
         return self
+
+
+def scheme_of(params: SignatureParams) -> str:
+    """The name of the recipe by which signatures are made."""
+    return CODE_SCHEME if params.unit == "code" else SIGNATURE_SCHEME
 
 
 def compute_signatures(texts: Sequence[str], params: SignatureParams) -> NDArray[np.uint32]:

@@ -21,6 +21,7 @@ from refinery.transforms.core.resources import read_key
 from refinery.transforms.core.spans.marks import edited, marks_of, shown
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.redaction.pii_types import (
+    code_values,
     datatrove,
     emails,
     folding,
@@ -202,7 +203,7 @@ def find_pii(text: str, params: PiiParams) -> list[Span]:
         return []
     found = list(_candidates(data, params, hints))
     if params.style == "code":
-        found = [(at, end, kind) for at, end, kind in found if not source_code.names_nobody(kind, data, at, end)]
+        found = list(code_values.of_somebody(data, found))
     if not found:
         return []
     return list(_in_characters(data, _without_overlap(found)))
@@ -353,14 +354,14 @@ def reason_of(kind: Kind) -> str:
 
 PII = Stage(
     name="pii",
-    version=3,
+    version=4,
     summary="Replace or count personal data in every document, or drop the documents that have any.",
     concerns=("personal-data",),
     params=PiiParams,
     judge=judge_pii,
     prepare=load_pseudonyms,
     excerpts=False,
-    libraries=("google-re2", "phonenumbers"),
+    libraries=("google-re2", "phonenumbers", "tldextract"),
     notes=(
         Note("pii", int, "matches, which are replaced unless `action` is `note`", counts=True),
         Note("pii_types", str, 'how many of each type: "email=2 phone=1"'),

@@ -8,9 +8,8 @@ extraction, since every later one may put an excerpt of the text into `rejects/`
 After redaction the text is searched again, and for every value that was replaced: what is left of any drops the page.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -25,6 +24,7 @@ from refinery.transforms.core.spans.marks import edited, marks_of, shown, withou
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.redaction.secret_types.find import RULES, find
 from refinery.transforms.redaction.secret_types.rules import Found
+from refinery.transforms.redaction.secret_types.source_code import is_source, stands_for_itself, without_code
 
 Edits = list[tuple[int, int, str]]  # what is put in place of characters start to end
 NAMES = frozenset(rule.name for rule in RULES)
@@ -44,11 +44,14 @@ class Span(NamedTuple):
 class SecretsParams(Params):
     """What counts as a credential and what becomes of it."""
 
-    LATER: ClassVar[tuple[str, ...]] = ("remains",)
+    LATER: ClassVar[tuple[str, ...]] = ("remains", "style")
 
     action: Literal["redact", "drop", "note"] = "redact"
     """`redact` replaces every match; `drop` drops the document, with the rule's name as the reason; `note` only counts
     the matches and leaves the document as it is"""
+    style: Literal["prose", "code"] = "prose"
+    """`code`, for source files: names, expressions and fields, which have the form of a secret, stay, and a value that
+    was found is replaced elsewhere only where it stands for itself"""
     replacement: Annotated[str, Field(min_length=1, max_length=64)] = "API_KEY_REDACTED"
     """replacement for a secret"""
     remains: Literal["drop", "fail"] = "drop"
@@ -82,13 +85,25 @@ class SecretRemains(Exception):
     """Redaction left a secret in the text."""
 
 
-def find_secrets(text: str, params: SecretsParams) -> list[Span]:
-    """Secrets in `text`, in order and without overlap. Cost: linear; benchmarks/found_secrets.py measures it.
+def file_of(doc: Document) -> str:
+    """The path of a source file, for `style: code`: its note `path`, else its url."""
+    return str(doc.meta.get("path") or doc.url)
 
-    Raises UnicodeEncodeError for lone surrogates.
+
+def find_secrets(text: str, params: SecretsParams, path: str = "") -> list[Span]:
+    """Secrets in `text`, in order and without overlap. path: of a source file, for `style: code`.
+
+    Raises UnicodeEncodeError for lone surrogates. Cost: linear; benchmarks/found_secrets.py measures it.
     """
     data = text.encode()
-    return list(_in_characters(data, find(data, frozenset(params.off))))
+    return list(_in_characters(data, _found(data, params, path)))
+
+
+def _found(data: bytes, params: SecretsParams, path: str) -> list[Found]:
+    found = find(data, frozenset(params.off))
+    if params.style == "code" and found:
+        return list(without_code(data, found, is_source(path)))
+    return found
 
 
 def _in_characters(data: bytes, spans: list[Found]) -> Iterator[Span]:
@@ -101,17 +116,17 @@ def _in_characters(data: bytes, spans: list[Found]) -> Iterator[Span]:
 
 
 def redact_text(
-    text: str, params: SecretsParams, values: set[bytes], log: list[Edits] | None = None
+    text: str, params: SecretsParams, values: set[bytes], path: str = "", log: list[Edits] | None = None
 ) -> tuple[str, Mapping[str, int]]:
     """The text without secrets, and how often each rule found one; what was found is added to `values`, and to `log`
-    the edits of each round.
+    the edits of each round. path: as in `find_secrets`.
 
     Raises TooManySecrets, and SecretRemains where a secret is found after ROUNDS of redaction.
     """
     found: Mapping[str, int] = NONE
     for _ in range(ROUNDS if text else 0):
         data = text.encode()
-        spans = find(data, frozenset(params.off))
+        spans = _found(data, params, path)
         if not spans:
             return text, found
         found = Counter(found) + Counter(span.rule for span in spans)
@@ -125,7 +140,7 @@ def redact_text(
             parts += [data[at:start].decode(), params.replacement]
             at = end
         text = "".join([*parts, data[at:].decode()])
-    if find(text.encode(), frozenset(params.off)):
+    if text and _found(text.encode(), params, path):
         raise SecretRemains
     return text, found
 
@@ -136,6 +151,23 @@ def repeated_values(values: Iterable[str]) -> list[str]:
     return sorted(
         (value for value in values if len(value.encode()) >= REPEATED), key=lambda value: (-len(value), value)
     )
+
+
+def repeated_places(text: str, value: str, params: SecretsParams) -> Iterator[int]:
+    """Where a value that was found occurs in a text once more; in source code, only where it stands for itself."""
+    at = text.find(value)
+    while at >= 0:
+        if params.style == "prose" or stands_for_itself(text, at, at + len(value)):
+            yield at
+        at = text.find(value, at + len(value))
+
+
+def _replaced(text: str, value: str, places: Sequence[int], replacement: str) -> str:
+    parts, at = [], 0
+    for place in places:
+        parts += [text[at:place], replacement]
+        at = place + len(value)
+    return "".join([*parts, text[at:]])
 
 
 def redact_inside(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Counter[str]]:
@@ -180,6 +212,7 @@ def redact_document(doc: Document, params: SecretsParams, log: list[Edits] | Non
     """
     if params.action == "note":
         return _counted(doc, params)
+    path = file_of(doc) if params.style == "code" else ""
     values: set[bytes] = set()
     found: Counter[str] = Counter()
     fields: dict[str, str] = {}
@@ -190,7 +223,10 @@ def redact_document(doc: Document, params: SecretsParams, log: list[Edits] | Non
                 if name == f"meta.{FIELDS}":
                     value, inside = redact_inside(value, params, values)
                     found.update(inside)
-                fields[name], here = redact_text(value, params, values, log if name == "text" else None)
+                is_text = name == "text"
+                fields[name], here = redact_text(
+                    value, params, values, path if is_text else "", log if is_text else None
+                )
                 if here:
                     found.update(here)
     except TooManySecrets:
@@ -204,10 +240,12 @@ def redact_document(doc: Document, params: SecretsParams, log: list[Edits] | Non
     repeated = repeated_values(value.decode() for value in values)
     for name, value in fields.items():
         for secret in repeated:
-            if log is not None and name == "text" and secret in value:
-                log.append([(*each.span(), params.replacement) for each in re.finditer(re.escape(secret), value)])
-            value = value.replace(secret, params.replacement)
-        if any(secret in value for secret in repeated) or find(value.encode(), frozenset(params.off)):
+            places = list(repeated_places(value, secret, params))
+            if log is not None and name == "text" and places:
+                log.append([(at, at + len(secret), params.replacement) for at in places])
+            value = _replaced(value, secret, places, params.replacement)
+        again = any(True for secret in repeated for _ in repeated_places(value, secret, params))
+        if again or _found(value.encode(), params, path if name == "text" else ""):
             return _remaining(doc, params)
         fields[name] = value
     meta = {key: fields.get(f"meta.{key}", value) for key, value in doc.meta.items()}
@@ -224,13 +262,16 @@ def _counted(doc: Document, params: SecretsParams) -> Document | Drop:
     found: Counter[str] = Counter()
     for name, value in {"text": doc.text, "url": doc.url, **doc.meta}.items():
         if isinstance(value, str):
-            count = redact_inside if name == FIELDS else redact_text
+            path = file_of(doc) if name == "text" else ""
             try:
-                found.update(count(value, params, set())[1])
+                if name == FIELDS:
+                    found.update(redact_inside(value, params, set())[1])
+                else:
+                    found.update(redact_text(value, params, set(), path)[1])
             except TooManySecrets:
                 return Drop("too-many-secrets")
             except SecretRemains:
-                found.update(span.rule for span in find(value.encode(), frozenset(params.off)))
+                found.update(span.rule for span in _found(value.encode(), params, path))
     return replace(doc, meta={**doc.meta, **_counts(found)}) if found else doc
 
 

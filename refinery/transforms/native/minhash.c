@@ -169,12 +169,106 @@ INLINE void scan_characters(State *s, int kind, const void *data, Py_ssize_t len
     }
 }
 
-/* Where the comments end that source code begins with: lines from // or #, and blocks from slash and star. A # that a
- * directive or an attribute may begin with, #include or #![, is none. */
+#define AT(j) ((j) < length ? code_point(kind, data, j) : '\n')
+
+INLINE Py_ssize_t after_blanks(int kind, const void *data, Py_ssize_t i, Py_ssize_t length)
+{
+    while (AT(i) == ' ' || AT(i) == '\t')
+        i++;
+    return i;
+}
+
+/* Behind the characters of `word` at `i`; -1 where others stand there. */
+INLINE Py_ssize_t after_word(int kind, const void *data, Py_ssize_t i, Py_ssize_t length, const char *word)
+{
+    for (; *word; word++, i++)
+        if (AT(i) != (uint32_t)*word)
+            return -1;
+    return i;
+}
+
+/* Behind a sign # and the directive `word`; -1 where another one stands at `i`. */
+INLINE Py_ssize_t after_directive(int kind, const void *data, Py_ssize_t i, Py_ssize_t length, const char *word)
+{
+    if (AT(i) != '#')
+        return -1;
+    const Py_ssize_t end = after_word(kind, data, after_blanks(kind, data, i + 1, length), length, word);
+    return end < 0 || (AT(end) > ' ' && AT(end) != '!') ? -1 : after_blanks(kind, data, end, length);
+}
+
+INLINE Py_ssize_t after_name(int kind, const void *data, Py_ssize_t i, Py_ssize_t length)
+{
+    for (;; i++) {
+        const uint32_t point = AT(i);
+        if (!((point >= '0' && point <= '9') || (point >= 'A' && point <= 'Z') || (point >= 'a' && point <= 'z')
+              || point == '_'))
+            return i;
+    }
+}
+
+/* Behind the end of a line on which only blanks stand from `i` on; -1 where something else does. */
+INLINE Py_ssize_t after_line(int kind, const void *data, Py_ssize_t i, Py_ssize_t length)
+{
+    i = after_blanks(kind, data, i, length);
+    if (AT(i) == '\r')
+        i++;
+    return AT(i) == '\n' ? i + 1 : -1;
+}
+
+/* Behind an include guard at `i`: #ifndef X or #if !defined(X), then #define X. -1 where there is none. */
+INLINE Py_ssize_t after_guard(int kind, const void *data, Py_ssize_t i, Py_ssize_t length)
+{
+    Py_ssize_t name = after_directive(kind, data, i, length, "ifndef"), closed = 0;
+    if (name < 0) {
+        name = after_directive(kind, data, i, length, "if");
+        if (name < 0 || AT(name) != '!')
+            return -1;
+        name = after_word(kind, data, after_blanks(kind, data, name + 1, length), length, "defined");
+        if (name < 0)
+            return -1;
+        name = after_blanks(kind, data, name, length);
+        closed = AT(name) == '(';
+        name = after_blanks(kind, data, name + closed, length);
+    }
+    const Py_ssize_t end = after_name(kind, data, name, length);
+    Py_ssize_t next = closed ? after_word(kind, data, after_blanks(kind, data, end, length), length, ")") : end;
+    if (end == name || next < 0 || (next = after_line(kind, data, next, length)) < 0)
+        return -1;
+    while (next < length && AT(next) <= ' ')
+        next++;
+    Py_ssize_t again = after_directive(kind, data, next, length, "define");
+    if (again < 0)
+        return -1;
+    for (Py_ssize_t k = name; k < end; k++, again++)
+        if (AT(again) != AT(k))
+            return -1;
+    return after_line(kind, data, again, length);
+}
+
+/* Behind what may stand before the licence of a file: an include guard, #pragma once, <?php, <?xml ... ?>. -1 where
+ * there is nothing of it at `i`. */
+INLINE Py_ssize_t after_opening(int kind, const void *data, Py_ssize_t i, Py_ssize_t length)
+{
+    Py_ssize_t end = after_guard(kind, data, i, length);
+    if (end >= 0)
+        return end;
+    if ((end = after_directive(kind, data, i, length, "pragma")) >= 0)
+        return (end = after_word(kind, data, end, length, "once")) < 0 ? -1 : after_line(kind, data, end, length);
+    if ((end = after_word(kind, data, i, length, "<?php")) >= 0)
+        return AT(end) <= ' ' ? end : -1;
+    if ((end = after_word(kind, data, i, length, "<?xml")) >= 0)
+        for (; end < length && AT(end) != '\n'; end++)
+            if (AT(end) == '?' && AT(end + 1) == '>')
+                return end + 2;
+    return -1;
+}
+
+/* Where the head of source code ends: comments (lines from // or #, blocks from slash and star), and what may stand
+ * before or between them. A # that a directive or an attribute may begin with, #include or #![, is no comment. Where
+ * nothing but a head is there: where the comments end that it begins with. */
 INLINE Py_ssize_t end_of_head(int kind, const void *data, Py_ssize_t length)
 {
-    Py_ssize_t i = 0;
-#define AT(j) ((j) < length ? code_point(kind, data, j) : '\n')
+    Py_ssize_t i = 0, comments = -1, opening;
     while (i < length) {
         const uint32_t first = AT(i), second = AT(i + 1);
         if (first <= ' ' || first == 0xFEFF) {
@@ -185,15 +279,25 @@ INLINE Py_ssize_t end_of_head(int kind, const void *data, Py_ssize_t length)
             i += 2;
         } else if ((first == '/' && second == '/')
                    || (first == '#' && (second <= ' ' || second == '#' || (second == '!' && AT(i + 2) != '[')))) {
+            if (first == '#' && second <= ' ' && (opening = after_guard(kind, data, i, length)) >= 0) {
+                if (comments < 0)
+                    comments = i;
+                i = opening; /* "# ifndef X" */
+                continue;
+            }
             while (i < length && AT(i) != '\n')
                 i++;
+        } else if ((opening = after_opening(kind, data, i, length)) >= 0) {
+            if (comments < 0)
+                comments = i;
+            i = opening;
         } else {
             return i;
         }
     }
-#undef AT
-    return length;
+    return comments < 0 ? length : comments;
 }
+#undef AT
 
 /* Tokens of source code: words in their own case, with underscores; every ASCII sign. No state but the open word, so an
  * open quotation mark changes nothing of what follows. */

@@ -4,14 +4,14 @@ A part counts only when the bundle that wrote it is committed: its name travels 
 a size as well as at the end of its bundle, because some runners make one bundle of a whole partition.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from refinery.loader.format.document_fields import DOCUMENTS, schema_of
 from refinery.transforms.core.document import Document, meta_json
 from refinery.transforms.core.stage import Sink
-from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
+from refinery.transforms.dedup.signatures import CODE_SCHEME, SIGNATURE_SCHEME
 
 DOCUMENTS_SCHEMA = schema_of(DOCUMENTS)
 
@@ -38,3 +38,4 @@ PARTS = Sink(
     uses=("signature", "rank"),
     schemes=(SIGNATURE_SCHEME,),
 )
+PARTS_OF_CODE = replace(PARTS, schemes=(CODE_SCHEME,))

@@ -169,8 +169,10 @@ def passing(seconds: list[float]) -> Callable[[], float]:
 def test_the_time_of_a_repository_is_bounded_in_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = repository_of(tmp_path / "a", {f"{number}.c": b"%d\n" % number for number in range(40)})
     tarball = save(tmp_path / "b.tar", tar_of(*(member(f"t/{number}.c", b"x\n") for number in range(40))))
+    rows = tmp_path / "c.jsonl"
+    rows.write_text('{"repo": "a/b", "commit": "%s", "path": "x.c", "content": "x"}\n' % ("c" * 40) * 40)
     monkeypatch.setattr(tree_files.time, "monotonic", passing([0.0]))
-    for entry in ({"clone": str(tmp_path / "a"), "commit": made}, tarball):
+    for entry in ({"clone": str(tmp_path / "a"), "commit": made}, tarball, {"files": str(rows)}):
         with pytest.raises(RepositoryError, match="more than 20 s in all"):
             acquire(tmp_path / "out", entry, timeout=5)
 
@@ -181,3 +183,16 @@ def test_the_bytes_of_all_objects_are_bounded(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(git_objects, "MAX_INFLATED", 600)
     with pytest.raises(RepositoryError, match="objects have more than"):
         acquire(tmp_path / "out", {"clone": str(tmp_path / "a"), "commit": made})
+
+
+def test_a_list_of_rows_that_takes_too_long_costs_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both readings count together, and the entry behind it is taken."""
+    slow, quick = tmp_path / "slow.jsonl", tmp_path / "quick.jsonl"
+    line = '{"repo": "a/b", "commit": "%s", "path": "%d.c", "content": "int x;"}\n'
+    slow.write_text("".join(line % ("c" * 40, number) for number in range(15)))
+    quick.write_text(line % ("c" * 40, 1))
+    monkeypatch.setattr(tree_files.time, "monotonic", passing([0.0]))
+    with pytest.raises(RepositoryError, match=r"^slow\.jsonl: it took more than 20 s in all") as failed:
+        acquire(tmp_path / "out", {"files": str(slow)}, {"files": str(quick)}, timeout=5)
+    assert "1 of 2 repositories are complete" in str(failed.value)
+    assert len(records(tmp_path / "out")) == 1

@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.dedup.signatures import (
-    SIGNATURE_SCHEME,
     SignatureParams,
     character_table,
     compute_signatures,
@@ -18,6 +17,7 @@ from refinery.transforms.dedup.signatures import (
     name_codes,
     permutation_parameters,
     read_signature_part,
+    scheme_of,
     shingle_hashes,
     signature_table,
 )
@@ -75,7 +75,35 @@ def characters_of(text: str) -> list[str]:
     return [c or " " for i, c in enumerate(units) if c or (i and units[i - 1])]
 
 
-HEAD = re.compile(r"(?s)(?:[\0- \ufeff]|/\*.*?(?:\*/|\Z)|(?://|#(?=[\0- #]|\Z|!(?!\[)))[^\n]*)*")
+COMMENTS = re.compile(r"(?s)[\0- \ufeff]+|/\*.*?(?:\*/|\Z)|(?://|#(?=[\0- #]|\Z|!(?!\[)))[^\n]*")
+LINE = r"[ \t]*\r?(?:\n|\Z)"
+DEFINE = rf"{LINE}[\0- ]*#[ \t]*define[ \t]+\1{LINE}"
+GUARDS = (
+    re.compile(r"#[ \t]*ifndef[ \t]+([0-9A-Za-z_]+)" + DEFINE),
+    re.compile(r"#[ \t]*if[ \t]*![ \t]*defined[ \t]*([0-9A-Za-z_]+)" + DEFINE),
+    re.compile(r"#[ \t]*if[ \t]*![ \t]*defined[ \t]*\([ \t]*([0-9A-Za-z_]+)[ \t]*\)" + DEFINE),
+)
+OPENINGS = (
+    *GUARDS,
+    re.compile(rf"#[ \t]*pragma[ \t]+once{LINE}"),
+    re.compile(r"<\?php(?=[\0- ]|\Z)"),
+    re.compile(r"<\?xml[^\n]*?\?>"),
+)
+
+
+def head_of(text: str) -> int:
+    """Where the head of source code ends."""
+    at, opened = 0, -1
+    while at < len(text):
+        guard = next((found for each in GUARDS if (found := each.match(text, at))), None)
+        comment = None if guard else COMMENTS.match(text, at)
+        opening = guard or next((found for each in OPENINGS if (found := each.match(text, at))), None)
+        if not comment and not opening:
+            return at
+        if not comment and opened < 0:
+            opened = at
+        at = (comment or opening).end()
+    return opened if opened >= 0 else len(text)
 
 
 def tokens_of(text: str) -> list[str]:
@@ -98,7 +126,7 @@ def reference_shingles(text: str, params: SignatureParams) -> list[int]:
     if params.unit == "word":
         units = split(text)
     elif params.unit == "code":
-        units = tokens_of(text[len(HEAD.match(text)[0]) :]) or tokens_of(text)
+        units = tokens_of(text[head_of(text) :]) or tokens_of(text)
     else:
         units = characters_of(text)
         units = units[:-1] if units and units[-1] == " " else units
@@ -125,7 +153,9 @@ def reference_signature(shingles: list[int], params: SignatureParams) -> list[in
     return minima
 
 
-SOURCE = st.lists(st.sampled_from(["//", "/*", "*/", "#", "#!", "[", "\n", " ", "a_1", "=", "\ufeff"])).map("".join)
+SIGNS = ("//", "/*", "*/", "#", "#!", "[", "\n", " ", "a_1", "=", "\ufeff", "\r\n", "\t", "(", ")", "?>")
+DIRECTIVES = ("#ifndef a\n", "#ifndef b\n", "#define a\n", "# define a", "#if !defined(a)\n", "#if ! defined a\n")
+SOURCE = st.lists(st.sampled_from([*SIGNS, *DIRECTIVES, "#pragma once\n", "<?php", "<?xml 1"])).map("".join)
 TEXTS = SOURCE | st.text(
     st.one_of(st.sampled_from("aB c_,(d\u0301\u0e01\u0e34日カー٣ıİΣß'😀\ufe0f\ud800\0"), st.characters()), max_size=60
 )
@@ -196,6 +226,16 @@ def test_word_borders(text, words):
         ("\ufeff//! docs\nfn a<'b>(){}", "fn a < ' b > ( ) { }"),
         ("// alone\n", "/ / alone"),
         ("/* open", "/ * open"),
+        ("#ifndef X_H\n#define X_H\n\n/* MIT */\nint a;\n#endif", "int a ; # endif"),
+        ("// one\n#if !defined(X)\r\n# define X\r\n// MIT\r\nint a;", "int a ;"),
+        ("#pragma once\n// MIT\nint a;", "int a ;"),
+        ("#!/usr/bin/env php\n<?php\n/* MIT */\n$a = 1;", "$ a = 1 ;"),
+        ("# -*- coding: utf-8 -*-\n# MIT\nx = 1", "x = 1"),
+        ("<?xml version='1.0'?>\n// MIT\na", "a"),
+        ("#ifndef X\n#define Y\n// MIT\na", "# ifndef X # define Y / / MIT a"),
+        ("#ifndef X\n#define X 1\n// MIT\na", "# ifndef X # define X 1 / / MIT a"),
+        ("#if X\n#define X\na", "# if X # define X a"),
+        ("// a\n#ifndef X\n#define X\n// b\n", "# ifndef X # define X / / b"),
     ],
 )
 def test_tokens_of_source_code(text, tokens):
@@ -218,14 +258,20 @@ def test_layout_and_licence_do_not_tell_source_files_apart():
 
 
 def test_golden_values():
-    """Published signatures must stay comparable: whoever changes these changes SIGNATURE_SCHEME too."""
-    assert SIGNATURE_SCHEME == "affine32/words-2"
+    """Published signatures must stay comparable: whoever changes these changes the name of their scheme, too."""
+    schemes = {unit: scheme_of(SignatureParams(unit=unit)) for unit in ("word", "character", "code")}
+    assert schemes == {"word": "affine32/words-2", "character": "affine32/words-2", "code": "affine32/code-3"}
     golden = [
         ("The quick brown fox jumps over the lazy dog", "word", [21421492, 192475172, 44897976, 137247476]),
         ("日本語のテキスト", "word", [458434371, 1050929924, 692140836, 136866730]),
         ("The quick", "character", [2324591473, 233318232, 337628901, 401094238]),
         (
             "// Copyright\n#include <a>\nint f_1(char *p) { return p[0] == 'é'; } /* end */\n",
+            "code",
+            [49970223, 175248061, 157062155, 31731894],
+        ),
+        (
+            "#ifndef A\n#define A\n/* Copyright */\n#include <a>\nint f_1(char *p) { return p[0] == 'é'; } /* end */\n",
             "code",
             [49970223, 175248061, 157062155, 31731894],
         ),

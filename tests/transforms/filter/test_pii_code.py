@@ -42,6 +42,31 @@ KEPT = [
     "127.0.0.1:80 0.0.0.0 10.0.0.1 192.168.1.77 192.0.2.1 203.0.113.9 255.255.255.255 ::1 fe80::1 std::a::b",
     "/home/user/x /home/runner/work /Users/Shared/x https://example.org/Users/anna /abc/Users/anna ~/home/zoe",
     "0x4111111111111111 4111111111111112 crc 0x12345678 {0x77073096, 0xee0e612c}",
+    "<div class=a@search-toggle.window @keydown.escape.window='x'> y = a@b.mean",
+    "https://user:password@acme.com/x user:pass@acme.com '%s@acme.com' LIKE '%@aol.com' sd_IN@devanagari.UTF",
+    "<4FD05F05-F98B-44DC-8111-C6009C925F0C@gmail.com> <hvalf7$1@dough.gmane.org> keepalive@golang.org",
+    "https://lore.kernel.org/netdev/20240509-1-jane@doe.org/ https://www.mail-archive.com/list@doe.org/msg1",
+    "if (at > this.length) at = 1; u@server.local",
+    "see T277566778 and 1234567L; is_residue(13122380800), 4012888888881881*t**12, O(-.4012888888881881)",
+    "// 15.9.5.43 Date.prototype.toISOString ( )\n/* 20.3.4.36 x */ ES5 15.4.4.36, (15.9.1.36) ECMA-262 15.9.5.44",
+    "0:0:0:0:0:0:0:1 1:2:3:4:5:6:7:8 0:0:0:0:0:ffff:10.0.0.1 PDFKit.NET 4.0.102.0 %31%32%37.0.0.1",
+    "-.02.02-.02.06.08 71(6), 065103 (2005). [01:10:2] -> 01 03 05 07 09 account 012345-567890-ABCDEF",
+    "00CC; 0069 0307 0300; 00CC '0403060130' 07090000008 {'text': 'text 123 456 789'} (999) 999-9999 999-99-9999",
+    "0030  41 41 41 41 41                 AAAAA\n",
+    "'/home/test2.yml' HOME: '/home/web_user/'",
+]
+OF_SOMEBODY = [
+    ("// his card: 4012888888881881", "card"),
+    ("x = '4012888888881881'", "card"),
+    ("KVNR: A123456780", "national_id"),
+    ("x = 'A123456780'", "national_id"),
+    ("host = '15.9.5.43'", "ip"),
+    ("// at 81.2.69.142", "ip"),
+    ("x(0:0:0:0:0:ffff:81.2.69.142)", "ip"),
+    ("phone = '05321234567'", "phone"),
+    ("tel: 01 23 45 67 89", "phone"),
+    ("jane@doe.museum", "email"),
+    ("'/home/jane.doe/x'", "user_path"),
 ]
 
 PIECES = (
@@ -65,6 +90,11 @@ def test_redacted(text: str, expected: str) -> None:
 @pytest.mark.parametrize("text", KEPT)
 def test_what_is_nobodys_stays(text: str) -> None:
     assert find_pii(text, CODE) == []
+
+
+@pytest.mark.parametrize(("text", "kind"), OF_SOMEBODY)
+def test_what_only_looks_like_code_is_found(text: str, kind: str) -> None:
+    assert [span.kind for span in find_pii(text, CODE)] == [kind]
 
 
 def test_replacements_that_are_given_are_taken() -> None:

@@ -169,6 +169,10 @@ LETTERED_HINT = rb"|".join(
         rb"[A-Za-z][0-9]{3}[A-Za-z][0-9]{4}",
     )
 )
+NATIONAL_CUE = compile_bytes(
+    _cue(rb"|".join(dict.fromkeys((GENERIC_CUE, *(line.cue for line in (*NUMERIC, *LETTERED) if line.cue)))))
+)
+"""any word for a national number"""
 SSN_CUE = compile_bytes(_cue(rb"ssns?|social[- ]security\w*|soc\.? sec\w*|social"))
 IMEI_CUE = compile_bytes(_cue(rb"imei\w*|imeisv"))
 IMEI_GROUPS = frozenset(((2, 6, 6, 1), (8, 6, 1), (6, 2, 6, 1), (15,)))

@@ -13,7 +13,7 @@ from refinery.transforms.dedup.cut_lines import CUT_LINES, LINE_CUTS, LINES, cut
 from refinery.transforms.dedup.cut_substrings import AFTER, CUT_SUBSTRINGS, SUBSTRINGS, Spans, empty_spans, noted_spans
 from refinery.transforms.filter.heuristics import HEURISTICS
 from refinery.transforms.filter.pii import PII, find_pii
-from refinery.transforms.filter.secrets_stage import SECRETS, find_secrets, repeated_values
+from refinery.transforms.filter.secrets_stage import SECRETS, file_of, find_secrets, repeated_places, repeated_values
 from refinery.transforms.write.rows.text_places import cut_spans, gaps
 
 CUT = "cut"  # the kind of spans of stages that know one kind alone
@@ -153,15 +153,13 @@ def _pii_spans(doc: Document, result: Document | Drop, params: Any) -> Iterable[
 
 def _secret_spans(doc: Document, result: Document | Drop, params: Any) -> Iterable[Span]:
     """Credentials, and each further place of a value that was found."""
-    found = [Span(*each) for each in find_secrets(doc.text, params)]
+    found = [Span(*each) for each in find_secrets(doc.text, params, file_of(doc))]
     values = {doc.text[start:end]: rule for start, end, rule in found}
     for value in repeated_values(values):
-        at = doc.text.find(value)
-        while at >= 0:
+        for at in repeated_places(doc.text, value, params):
             end = at + len(value)
             if all(end <= span.start or span.end <= at for span in found):
                 found.append(Span(at, end, values[value]))
-            at = doc.text.find(value, end)
     return sorted(found)
 
 
