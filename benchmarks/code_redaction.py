@@ -137,8 +137,8 @@ def main() -> None:
         print("  replaced: " + ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items())))
         print("  left alone: " + ", ".join(f"{value} {count}" for value, count in alone.most_common(12)))
     if args.list:
-        lines = (json.dumps(one) + "\n" for one in sorted(places, key=lambda one: one["key"]))
-        args.list.write_text("".join(lines))
+        found = sorted(places, key=lambda one: one["key"])
+        args.list.write_text("".join(json.dumps(one) + "\n" for one in found))
 
 
 if __name__ == "__main__":

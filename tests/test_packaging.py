@@ -225,4 +225,4 @@ def test_a_users_type_checker_sees_our_types(installed: Path, tmp_path: Path) ->
     assert done.stderr == ""
     revealed, wrong = done.stdout.splitlines()
     assert re.search(r'Revealed type is "(builtins\.)?dict\[(builtins\.)?str, ', revealed)
-    assert '"batch_size" to "TokenStream" has incompatible type "str"; expected "int"' in wrong
+    assert '"batch_size" to "TokenStream" has incompatible type "str"; expected "int | Sequence[BatchStage]"' in wrong
