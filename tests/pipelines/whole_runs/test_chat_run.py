@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from refinery.loader import TokenStream
+from refinery.loader.order.batch_stages import BatchStage
+from refinery.loader.packing.buckets import LengthBuckets
 from refinery.loader.packing.packing import BestFitParams
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.read.loss_runs import mask_of
@@ -134,6 +136,16 @@ def test_batches_have_them(corpus: Path) -> None:
     for packing in ("concatenate", BestFitParams(cut=True)):
         batches = list(TokenStream(str(corpus), 16, 2, packing=packing, **flags))
         assert sum(int(batch["loss_mask"].sum()) for batch in batches) == trained
+    # Rows of one document each, in batches of other widths and sizes; and labels that share memory with the inputs.
+    buckets = LengthBuckets([LENGTH // 2, LENGTH])
+    ramp = [BatchStage(1, steps=3), BatchStage(3)]
+    assert delivered(TokenStream(str(corpus), LENGTH, ramp, packing=buckets, shuffle=False, **flags)) == expected
+    for packing in ("best_fit", buckets):
+        batches = list(TokenStream(str(corpus), LENGTH, ramp, packing=packing, mask_labels=False, **flags))
+        assert sum(int(batch["loss_mask"].sum()) for batch in batches) == trained
+        for batch in batches:
+            assert (batch["input_ids"] >= 0).all()
+            assert (batch["labels"][:, :-1] == batch["input_ids"][:, 1:]).all()
     unshifted = TokenStream(str(corpus), LENGTH, 2, packing="best_fit", labels="unshifted", **flags)
     assert sum(int((batch["labels"] != -100).sum()) for batch in unshifted) == trained
 
