@@ -12,11 +12,15 @@ from typing import Any
 
 from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, train_perplexity
 from refinery.transforms.core.document import Document, RawDocument
+from refinery.transforms.core.spans.marks import Marks, notes_of
 from refinery.transforms.dedup.cut_lines import CUT_LINES
 from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS
 from refinery.transforms.filter.rules.keep import KeepParams, bind_notes
+from refinery.transforms.tokenize.chat.conversations import ChatParams
+from refinery.transforms.tokenize.encode_marked import MarkedParams
 from tests.golden_inputs import documents
 from tests.transforms.filter.fasttext_files import train_labelled
+from tests.transforms.tokenize.chat.chats import TURNS, make_tokenizer
 from tests.transforms.tokenizer_files import all_pairs, byte_level_spec, write
 
 PROSE = "The harbour was built before the war, and most of the ships that used it carried grain. "
@@ -61,6 +65,18 @@ def at_host(doc: Document) -> Document:
 
 def licensed(doc: Document) -> Document:
     return replace(doc, meta={**doc.meta, "license": "CC-BY-NC-4.0" if "NC" in doc.text else "CC-BY-4.0"})
+
+
+def conversation(doc: Document) -> RawDocument:
+    """A question, and the text as its answer; as a text as it is, where JSON cannot say it."""
+    messages = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": doc.text}]
+    return RawDocument(json.dumps({"messages": messages}), False, "", doc.url, doc.source, doc.origin, doc.position)
+
+
+def spanned(doc: Document) -> Document:
+    """With a span that is trained, behind the second character."""
+    trained = ((2, len(doc.text)),) if len(doc.text) > 2 else ()
+    return replace(doc, meta={**doc.meta, **notes_of(doc.text, Marks(trained))})
 
 
 @dataclass(frozen=True)
@@ -111,6 +127,11 @@ def items() -> str:
     return str(folder() / "items.jsonl")
 
 
+@cache
+def chat() -> ChatParams:
+    return make_tokenizer(folder() / "chat", TURNS)
+
+
 CASES: Mapping[str, Case] = {
     "extract": Case({PROSE * 5: "", "Too short.": "empty"}, {"min_chars": 40}, page),
     "secrets": Case({PROSE: "", f"key = ghp_{'q7ZbXw91LmPaKs83HdYt' * 2:.36} ": "github-token"}, {"action": "drop"}),
@@ -144,6 +165,8 @@ CASES: Mapping[str, Case] = {
         unlimited=("thresholds.default", "draws.seed"),
     ),
     "encode": Case({PROSE: "", "": "no-tokens"}, lambda: {"path": tokenizer()}),
+    "chat": Case({"a question": "", "": "empty-turn"}, chat, conversation),
+    "encode-masked": Case({PROSE: "", "a": "no-token-trained"}, lambda: MarkedParams(path=tokenizer()), spanned),
     "source-text": Case({C_FILE: "", "": "empty", "a\0b": "binary"}, make=raw),
     "license": Case(
         {C_FILE: "", "": "", "# SPDX-License-Identifier: GPL-3.0-only\n": "license-not-allowed"},

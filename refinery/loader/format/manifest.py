@@ -219,17 +219,17 @@ def _manifest(payload: Mapping[str, Any], what: str, source: Listings) -> Manife
         funnel=tuple(funnel_entry(entry) for entry in top.list("funnel")),
         recipe=top.inner("recipe").value,
         versions=top.inner("versions").value,
-        packed=_packed(top, tokens_stated),
+        packed=_packed(top, tokens_stated, written.is_masked),
         takedowns=parse_takedowns(top),
         kept=() if tokens_stated else parse_kept_columns(top, KEPT, (TEXT_COLUMN.name, *row_schema.names)),
         further={name: value for name, value in payload.items() if name not in KNOWN},
     )
 
 
-def _packed(top: Fields, tokens: TokenFacts | None) -> PackedFormat | None:
+def _packed(top: Fields, tokens: TokenFacts | None, masked: bool) -> PackedFormat | None:
     if tokens is None or "packed" not in top.value:
         return None
-    return parse_format(top.inner("packed"), tokens.tokenizer.vocab_size, tokens.tokenizer.bos_id)
+    return parse_format(top.inner("packed"), tokens.tokenizer.vocab_size, tokens.tokenizer.bos_id, masked)
 
 
 def check_version(payload: Mapping[str, Any], what: str, known: Sequence[int] = (SCHEMA_VERSION,)) -> None:

@@ -97,8 +97,11 @@ def describe_format(layout: PackedFormat) -> dict[str, Any]:
     return {"length": layout.length, "pad_id": layout.pad_id, "structure": list(layout.structure)}
 
 
-def parse_format(entry: Fields, vocab_size: int, bos_id: int | None) -> PackedFormat:
-    """The format that a manifest describes. Raises FormatError."""
+def parse_format(entry: Fields, vocab_size: int, bos_id: int | None, masked: bool = False) -> PackedFormat:
+    """The format that a manifest describes. masked: whether documents have loss masks; only such need no BOS. Raises
+    FormatError."""
+    if bos_id is None and not masked:
+        raise FormatError(f"{entry.where}: packed rows found, a tokenizer with bos_id expected")
     length, structure = entry.count("length", MAX_LENGTH), entry.value.get("structure")
     if length < 2:
         raise FormatError(f"{entry.where}: length is {length}, 2 or more expected")

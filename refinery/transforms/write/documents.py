@@ -38,4 +38,4 @@ PARTS = Sink(
     uses=("signature", "rank"),
     schemes=(SIGNATURE_SCHEME,),
 )
-PARTS_OF_CODE = replace(PARTS, schemes=(CODE_SCHEME,))
+PARTS_OF_CODE = replace(PARTS, name="documents-of-code", schemes=(CODE_SCHEME,))

@@ -208,7 +208,7 @@ RECIPES: list[tuple[bytes | Callable[[dict[str, Any]], Any], str]] = [
     (keys(tokenizer={"path": "nope.json"}), "tokenizer.path: 'nope.json' .*; refinery train-tokenizer learns one"),
     (keys(tokeniser={"path": "x"}), "tokeniser: unknown key, did you mean tokenizer\\?"),
     (keys(language={"languages": ["english"]}), "language.languages: english given; did you mean en\\?"),
-    (keys(lane="wbe"), "lane: 'wbe' given, code, web or module:NAME is allowed; did you mean web\\?"),
+    (keys(lane="wbe"), "lane: 'wbe' given, chat, code, web or module:NAME is allowed; did you mean web\\?"),
     (keys(exact_dup="yes"), "exact_dup: 'yes' \\(text\\) given, on or off is allowed"),
     (
         files(paths=["nope/*.jsonl"]),

@@ -62,7 +62,7 @@ def test_equal_recipes_are_equal() -> None:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"lane": "wbe"}, "lane: 'wbe' given, code, web or module:NAME is allowed; did you mean web?"),
+        ({"lane": "wbe"}, "lane: 'wbe' given, chat, code, web or module:NAME is allowed; did you mean web?"),
         ({"sources": []}, "sources: a list of 0 values given, 1 or more are allowed"),
         (
             {"sources": [{"name": "a", "paths": ["x"]}, {"name": "a", "paths": ["y"]}]},

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -35,10 +36,13 @@ from refinery.transforms.filter.toxicity import TOXICITY
 from refinery.transforms.filter.url import URL
 from refinery.transforms.rights.opt_out import OPT_OUT
 from refinery.transforms.rights.page_license import PAGE_LICENSE
+from refinery.transforms.tokenize.chat.conversations import CONVERSATIONS
 from refinery.transforms.tokenize.encode import ENCODE
+from refinery.transforms.tokenize.encode_marked import ENCODE_MARKED, MarkedParams
 from tests.beam import make_document, run_and_collect
 from tests.transforms.filter.fasttext_files import train_labelled
 from tests.transforms.rights.rights_files import write_table
+from tests.transforms.tokenize.chat.chats import TURNS, make_tokenizer
 from tests.transforms.tokenizer_files import all_pairs, byte_level_spec
 from tests.transforms.tokenizer_files import write as write_tokenizer
 
@@ -63,6 +67,15 @@ def table(folder: Path) -> bytes:
 
 def tokenizer(folder: Path) -> bytes:
     return Path(write_tokenizer(folder / "t.json", byte_level_spec(all_pairs("abc")))).read_bytes()
+
+
+def template(folder: Path) -> bytes:
+    make_tokenizer(folder / "chat", TURNS)
+    return TURNS.encode()
+
+
+def beside_tokenizer(path: str) -> dict[str, Any]:
+    return {"tokenizer": str(Path(path).parents[1] / "chat" / "tokenizer.json"), "template": path}
 
 
 def shipped_weights(folder: Path) -> bytes:
@@ -105,6 +118,8 @@ HELD: list[tuple[Stage[Any], str, Callable[[Path], bytes], Callable[[str], dict[
     (EXTRACT, "w.npy", shipped_weights, lambda path: {"weights": path}, -5),
     (CHUNK, "t.json", tokenizer, lambda path: {"tokenizer": path}, 40),
     (ENCODE, "t.json", tokenizer, lambda path: {"path": path}, 40),
+    (replace(ENCODE_MARKED, params=MarkedParams), "t.json", tokenizer, lambda path: {"path": path}, 40),
+    (CONVERSATIONS, "t.jinja", template, beside_tokenizer, 40),
 ]
 
 
