@@ -27,7 +27,7 @@ from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.order.subset import check_subset
 from refinery.loader.packing.best_fit_domain import PieceStarts
 from refinery.loader.packing.buckets import LengthBuckets
-from refinery.loader.packing.packing import BEST_FIT, CONCATENATE, Packing, packing_params
+from refinery.loader.packing.packing import BEST_FIT, CONCATENATE, BestFitParams, Packing, packing_params
 from refinery.loader.read.damage import Damage, SkippingSource
 from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.read.samples import DocumentStarts, Domain
@@ -182,6 +182,11 @@ class TokenStream(ResumedBatches):
         self.rank, self.world_size, self.labels = rank, world_size, batch.labels
         self.subset = check_subset(rows.subset)
         self._packing = None
+        if self._opened.is_masked and lengths is not None and isinstance(best_fit, BestFitParams) and not best_fit.cut:
+            raise ValueError(
+                "sequence_length: stages given with a corpus of loss masks, whose conversations the parts of a row "
+                "would cut inside a turn; one length, or packing=BestFitParams(cut=True), is allowed"
+            )
         if best_fit is not None:
             step = world_size * self.batch_size
             self._packing = Packing(best_fit, self._opened, sequence_length, self.subset, step)

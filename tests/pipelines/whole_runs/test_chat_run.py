@@ -14,6 +14,7 @@ import yaml
 
 from refinery.loader import TokenStream
 from refinery.loader.order.batch_stages import BatchStage
+from refinery.loader.order.length_stages import LengthStage
 from refinery.loader.packing.buckets import LengthBuckets
 from refinery.loader.packing.packing import BestFitParams
 from refinery.loader.read.corpus import Corpus
@@ -146,6 +147,12 @@ def test_batches_have_them(corpus: Path) -> None:
         for batch in batches:
             assert (batch["input_ids"] >= 0).all()
             assert (batch["labels"][:, :-1] == batch["input_ids"][:, 1:]).all()
+    stages = [LengthStage(LENGTH // 2, 400), LengthStage(LENGTH)]
+    with pytest.raises(ValueError, match=r"^sequence_length: stages given with a corpus of loss masks"):
+        TokenStream(str(corpus), stages, 2, packing="best_fit", **flags)
+    for packing in ("concatenate", BestFitParams(cut=True)):
+        batches = list(TokenStream(str(corpus), stages, 2, packing=packing, **flags))
+        assert sum(int(batch["loss_mask"].sum()) for batch in batches) == trained
     unshifted = TokenStream(str(corpus), LENGTH, 2, packing="best_fit", labels="unshifted", **flags)
     assert sum(int((batch["labels"] != -100).sum()) for batch in unshifted) == trained
 
