@@ -119,7 +119,8 @@ def load_chat(params: ChatParams) -> Chat:
 def write_conversation(raw: RawDocument, chat: Chat, params: ChatParams) -> Document | Drop | Answer:
     """The conversation as a text with its id, and notes of what is trained in it; a Drop where there is none.
 
-    Cost: a rendering, and two for each turn of an assistant where the template has no `{% generation %}`.
+    Cost: a rendering, and two for each turn of an assistant where the template has no `{% generation %}`, within one bound
+    for the record.
     """
     content, field = sources_of(params).get(raw.source, (CHAT, AUTO))
     record = raw.content if isinstance(raw.content, str) else raw.content.decode("utf-8", "replace")
@@ -237,6 +238,10 @@ CONVERSATIONS = Stage(
             "template-refused", "the template raises an error for the record, such as for a role that it does not know"
         ),
         Reason("template-failed", "the template fails for the record"),
-        Reason("template-limit", "the template does more work than the record's size allows"),
+        Reason(
+            "template-limit",
+            "the template, in all its renderings of the record, does more work than the record's size allows",
+            "put `{% generation %}` into the template: such a template is rendered once",
+        ),
     ),
 )
