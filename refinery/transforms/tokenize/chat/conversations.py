@@ -119,8 +119,8 @@ def load_chat(params: ChatParams) -> Chat:
 def write_conversation(raw: RawDocument, chat: Chat, params: ChatParams) -> Document | Drop | Answer:
     """The conversation as a text with its id, and notes of what is trained in it; a Drop where there is none.
 
-    Cost: a rendering, and two for each turn of an assistant where the template has no `{% generation %}`, within one bound
-    for the record.
+    Cost: a rendering, and two for each turn of an assistant where the template has no `{% generation %}`, all
+    within one bound.
     """
     content, field = sources_of(params).get(raw.source, (CHAT, AUTO))
     record = raw.content if isinstance(raw.content, str) else raw.content.decode("utf-8", "replace")
@@ -233,6 +233,11 @@ CONVERSATIONS = Stage(
             "masks-disagree",
             "the template writes the beginning of a conversation in another way once it goes on",
             "put `{% generation %}` into the template",
+        ),
+        Reason(
+            "control-tokens",
+            "the template reads or changes characters that begin or end control tokens, such as `<`, so it is not "
+            "known which control tokens are its own",
         ),
         Reason(
             "template-refused", "the template raises an error for the record, such as for a role that it does not know"

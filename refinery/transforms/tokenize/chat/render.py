@@ -52,7 +52,7 @@ class ChatTemplate:
         self.has_tags = "generation" in file.source and "endgeneration" in file.source
         controls = stretches.controls
         readable = [name for name, control in controls.items() if not control.special and name in file.source]
-        self._typed = Typed(controls, readable)
+        self._typed = Typed(controls, readable, file.source)
 
     def controls(self, text: str) -> list[Span]:
         """Where control tokens are in a text that the template made."""
@@ -72,6 +72,7 @@ class ChatTemplate:
         hidden = [self._typed.hide_message(turn.message) for turn in turns]
         writer = _Writer(self, self._typed.hide(conversation.tools), size)
         raw = writer.write(hidden)
+        self._check_guards(raw, hidden, writer)
         text, tagged = without_marks(raw)
         controls = self._stretches.find(text)
         mine = [number for number, turn in enumerate(turns) if turn.is_assistant]
@@ -83,7 +84,7 @@ class ChatTemplate:
             spans = [_by_prefixes(text, controls, hidden, writer, number) for number in mine]
         trained = self._chosen(text, spans, [(turns[n], hidden[n]) for n in mine], controls, found)
         shown = self._typed.shown(text)
-        if shown != text:
+        if self._typed.has_typed(text):
             found.add("conversation/control-token-typed")
         if not turns[-1].is_assistant:
             found.add("conversation/ends-without-answer")
@@ -113,6 +114,15 @@ class ChatTemplate:
                 chosen.append((start, end))
         return tuple(chosen)
 
+    def _check_guards(self, raw: str, hidden: Sequence[Mapping[str, Any]], writer: "_Writer") -> None:
+        """Raises Refused where the template would make another text if it saw each character that begins or ends a
+        control token: which ones are its own is not known then."""
+        plain, tools = self._typed.unguarded(hidden), self._typed.unguarded(writer.tools)
+        if (plain, tools) == (hidden, writer.tools):
+            return
+        if self._typed.shown(writer.write(plain, tools=tools)) != self._typed.shown(raw):
+            raise Refused("control-tokens")
+
     def work(self, size: int) -> int:
         """Units that the last rendering of a record of that size has used."""
         return LEAST_WORK + WORK_A_CHARACTER * size - self._sandbox.work.left
@@ -123,12 +133,13 @@ class _Writer:
     costs."""
 
     def __init__(self, template: ChatTemplate, tools: Any, size: int) -> None:
-        self._template, self._tools, self._size = template, tools, size
+        self.tools = tools
+        self._template, self._size = template, size
         self._left = MOST_RENDERINGS * (LEAST_WORK + WORK_A_CHARACTER * size)
 
-    def write(self, turns: Sequence[Mapping[str, Any]], prompt: bool = False) -> str:
+    def write(self, turns: Sequence[Mapping[str, Any]], prompt: bool = False, tools: Any = None) -> str:
         """See `ChatTemplate.write`. Raises TemplateLimit, too, where the record has used up its work."""
-        text = self._template.write(turns, self._tools, self._size, prompt)
+        text = self._template.write(turns, self.tools if tools is None else tools, self._size, prompt)
         self._left -= self._template.work(self._size)
         if self._left < 0:
             raise TemplateLimit("more renderings than a record of this size may cost")

@@ -1,11 +1,16 @@
 """The stage `chat`: work of many renderings, texts that a template changes into control tokens, and JSON in texts."""
 
+import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from refinery.transforms.core.document import Drop
-from refinery.transforms.tokenize.chat.conversations import load_chat
+from refinery.transforms.tokenize.chat.conversations import CONVERSATIONS, ChatParams, load_chat
+from refinery.transforms.tokenize.chat.messages import read_conversation
 from refinery.transforms.tokenize.chat.sandbox import LEAST_WORK
-from tests.transforms.tokenize.chat.chats import TURNS, WITHOUT_TAGS, judge, make_tokenizer, turns
+from tests.transforms.tokenize.chat.chats import THINK, TURNS, WITHOUT_TAGS, judge, make_tokenizer, of_turns, turns
 
 
 def test_all_renderings_of_a_record_share_one_bound(tmp_path: Path) -> None:
@@ -22,3 +27,51 @@ def test_all_renderings_of_a_record_share_one_bound(tmp_path: Path) -> None:
     assert judge(turns(*many), dear) == Drop("template-limit")
     tagged = judge(turns(*many), make_tokenizer(tmp_path / "tagged", costly + TURNS))
     assert not isinstance(tagged, Drop) and tagged[1] == found[1]
+
+
+# What a template does to a text, what is typed, and what stands in the text then; None where the record is refused.
+CHANGED: dict[str, tuple[str, str, str | None]] = {
+    "small letters": ("m.content | lower", "a<END>b", "a<end>b"),
+    "blanks taken out": ("m.content | replace(' ', '')", "a< end>b", "a<end>b"),
+    "carriage returns taken out": ("m.content | replace('\\r', '')", "a<en\rd>b", "a<end>b"),
+    "what begins a token is written by the template": ("m.content.replace('&lt;', '<')", "a&lt;end>b", "a<end>b"),
+    "white space taken from a border": ("'<' + m.content | trim", " end>", "<end>"),
+    "a text is cut at <": ("m.content.split('<')[0]", "a<b", None),
+    "a text without < is cut at it": ("m.content.split('<')[0]", "a b", "a b"),
+    "a test that says no": ("('yes' if m.content.startswith('<b') else m.content)", "a <b>", "a <b>"),
+    "a test that says yes": ("('yes' if m.content.startswith('<b') else m.content)", "<b>", None),
+    "escaped": ("m.content | e", "a < b", None),
+}
+
+
+@pytest.mark.parametrize("template", [TURNS, WITHOUT_TAGS])
+@pytest.mark.parametrize("name", CHANGED)
+def test_no_text_that_a_template_changes_becomes_a_control_token(tmp_path: Path, name: str, template: str) -> None:
+    changed, typed, said = CHANGED[name]
+    before, _, after = template.rpartition("{{- m.content")  # of a turn that is not the assistant's
+    params = make_tokenizer(tmp_path, before + "{{- (" + changed + ")" + after)
+    record = turns(typed, "Yes <b>.")
+    found = judge(record, params)
+    if said is None:
+        assert found == Drop("control-tokens")
+        return
+    assert not isinstance(found, Drop)
+    assert found[:2] == (of_turns(("user", said), ("assistant", "Yes <b>.")), ["Yes <b>.<end>"])
+    assert controls(record, params) == ["<turn>", "<end>"] * 2
+
+
+def controls(record: dict[str, Any], params: ChatParams) -> list[str]:
+    """The control tokens of a conversation."""
+    made = load_chat(params).template
+    assert made is not None
+    text, marks, _ = made.rendered(read_conversation(json.dumps(record)), 100, "agree")
+    return [text[start:end] for start, end in marks.controls]
+
+
+def test_tags_that_a_template_names_are_read_in_answers(tmp_path: Path) -> None:
+    """They need not be control tokens; angle brackets of others stay what they are."""
+    params = make_tokenizer(tmp_path, THINK.replace("</think>", "</why>"))
+    found = judge(turns("a < b?", "<why>c</why>d<e>", "g", "<why>h</why>i"), params)
+    assert not isinstance(found, Drop)
+    assert found[1:] == (["d<e><end>", "<why>h</why>i<end>"], ("conversation/changed-by-template",))
+    assert "control-tokens" in {each.name for each in CONVERSATIONS.reasons}
