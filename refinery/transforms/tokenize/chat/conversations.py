@@ -16,7 +16,7 @@ from refinery.transforms.core.spans.marks import CONTROL_SPANS, LOSS_SPANS, SPAN
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.read.task import AUTO, CHAT, SPANS
 from refinery.transforms.read.task import LOSS_SPANS as GIVEN
-from refinery.transforms.tokenize.chat.messages import Refused, parse_record, read_conversation
+from refinery.transforms.tokenize.chat.messages import MOST_DEPTH, Refused, parse_record, read_conversation
 from refinery.transforms.tokenize.chat.probe import check_template
 from refinery.transforms.tokenize.chat.render import ChatTemplate, Ends
 from refinery.transforms.tokenize.chat.sandbox import TemplateLimit, TemplateRefused
@@ -208,7 +208,8 @@ CONVERSATIONS = Stage(
         Note(SPANS_OF, int, "hash of the text that both are of: the encoder believes them of no other"),
     ),
     reasons=(
-        Reason("not-json", "not a JSON object, or numbers that JSON does not have"),
+        Reason("not-json", "not a JSON object, or a number that JSON does not have or that is too large for a float"),
+        Reason("too-deep", f"lists and objects nest more than {MOST_DEPTH} levels deep"),
         Reason("key-twice", "an object has a key twice, so its value is not known"),
         Reason("lone-surrogate", "half a pair of surrogates, which is not text"),
         Reason("private-character", "U+FDD0, U+FDD1 or U+10FE00 to U+10FFFD, which mark places here"),

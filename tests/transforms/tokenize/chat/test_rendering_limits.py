@@ -10,7 +10,16 @@ from refinery.transforms.core.document import Drop
 from refinery.transforms.tokenize.chat.conversations import CONVERSATIONS, ChatParams, load_chat
 from refinery.transforms.tokenize.chat.messages import read_conversation
 from refinery.transforms.tokenize.chat.sandbox import LEAST_WORK
-from tests.transforms.tokenize.chat.chats import THINK, TURNS, WITHOUT_TAGS, judge, make_tokenizer, of_turns, turns
+from tests.transforms.tokenize.chat.chats import (
+    THINK,
+    TOOLS,
+    TURNS,
+    WITHOUT_TAGS,
+    judge,
+    make_tokenizer,
+    of_turns,
+    turns,
+)
 
 
 def test_all_renderings_of_a_record_share_one_bound(tmp_path: Path) -> None:
@@ -75,3 +84,40 @@ def test_tags_that_a_template_names_are_read_in_answers(tmp_path: Path) -> None:
     assert not isinstance(found, Drop)
     assert found[1:] == (["d<e><end>", "<why>h</why>i<end>"], ("conversation/changed-by-template",))
     assert "control-tokens" in {each.name for each in CONVERSATIONS.reasons}
+
+
+def _call(arguments: str) -> dict[str, Any]:
+    return turns("a", "", tool_calls=[{"function": {"name": "f", "arguments": arguments}}])
+
+
+def _nested(levels: int) -> str:
+    return '{"a": ' + "[" * (levels - 1) + "]" * (levels - 1) + "}"
+
+
+IN_TEXTS: dict[str, tuple[Any, str]] = {
+    "arguments that nest deep": (_call(_nested(101)), "too-deep"),
+    "arguments that nest too deep for the parser": (_call(_nested(100_000)), "too-deep"),
+    "tools that nest deep": ({**turns("a", "b"), "tools": "[" + _nested(600) + "]"}, "too-deep"),
+    "a record that nests deep": (json.dumps(turns("a", "b"))[:-1] + ', "x": ' + _nested(600) + "}", "too-deep"),
+    "tools with half a surrogate": ({**turns("a", "b"), "tools": '[{"name": "\\ud800"}]'}, "lone-surrogate"),
+    "arguments with half a surrogate": (_call('{"\\udc00": 1}'), "lone-surrogate"),
+    "tools with a key twice": ({**turns("a", "b"), "tools": '[{"a": 1, "a": 2}]'}, "key-twice"),
+    "tools that are no JSON": ({**turns("a", "b"), "tools": "[{"}, "bad-tools"),
+    "tools with a number that is too large": ({**turns("a", "b"), "tools": '[{"a": -1e999}]'}, "bad-tools"),
+    "arguments with a number that is too large": (_call('{"a": 1e999}'), "not-json"),
+    "a record with a number that is too large": ('{"messages": [], "x": 1e999}', "not-json"),
+}
+
+
+@pytest.mark.parametrize("name", IN_TEXTS)
+def test_json_in_texts_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    record, reason = IN_TEXTS[name]
+    assert judge(record, make_tokenizer(tmp_path, TOOLS)) == Drop(reason)
+    assert reason in {each.name for each in CONVERSATIONS.reasons}
+
+
+def test_json_in_texts_up_to_the_limits_is_written(tmp_path: Path) -> None:
+    for arguments in (_nested(100), '{"a": 1e308, "\\ud83d\\ude00": 0.5}'):
+        found = judge(_call(arguments), make_tokenizer(tmp_path, TOOLS))
+        assert not isinstance(found, Drop)
+        assert found[1] == [f"[f{json.dumps(json.loads(arguments), ensure_ascii=False)}]<end>"]
