@@ -95,8 +95,8 @@ def parse_record(text: str) -> dict[str, Any]:
 
 
 def parse_json(text: str) -> Any:
-    """A value of JSON. Raises Refused for a key that is there twice, numbers that JSON has not or that are no finite
-    floats, texts with half a pair of surrogates, and values that nest too deep."""
+    """A value of JSON. Raises Refused for a key that is there twice, a number that JSON does not have or that is too
+    large for a float, a text with half a pair of surrogates, and a value that nests too deep."""
     try:
         value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
