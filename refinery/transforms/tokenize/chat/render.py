@@ -109,7 +109,9 @@ class ChatTemplate:
                     raise Refused("turns-not-found", "a turn is not in its span")
             if turn.is_cut and turn.trains:
                 found.add("conversation/cut-answer")
-                end = next((first for first, last in controls if last == end and first >= start), end)
+                place = bisect_left(controls, (end, 0)) - 1
+                if place >= 0 and controls[place][1] == end and controls[place][0] >= start:
+                    end = controls[place][0]
             if turn.trains and start < end:
                 chosen.append((start, end))
         return tuple(chosen)
@@ -165,10 +167,12 @@ def _by_prefixes(
 def to_turn_end(text: str, controls: Sequence[Span], start: int, end: int) -> Span:
     """A span with the control token that ends its turn: the one behind it, or the last one in it that only white space
     follows."""
-    for first, last in controls:
-        if first >= start and last <= end and not text[last:end].strip():
-            return start, last
-        if first == end > start:
+    written = start + len(text[start:end].rstrip())
+    for place in range(bisect_left(controls, (start, 0)), len(controls)):
+        first, last = controls[place]
+        if first > end:
+            break
+        if written <= last <= end or first == end > start:
             return start, last
     return start, end
 
