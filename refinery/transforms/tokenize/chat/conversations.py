@@ -16,7 +16,7 @@ from refinery.transforms.core.spans.marks import CONTROL_SPANS, LOSS_SPANS, SPAN
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.read.task import AUTO, CHAT, SPANS
 from refinery.transforms.read.task import LOSS_SPANS as GIVEN
-from refinery.transforms.tokenize.chat.messages import Refused, parse_record, read_conversation
+from refinery.transforms.tokenize.chat.messages import MOST_DEPTH, Refused, parse_record, read_conversation
 from refinery.transforms.tokenize.chat.probe import check_template
 from refinery.transforms.tokenize.chat.render import ChatTemplate, Ends
 from refinery.transforms.tokenize.chat.sandbox import TemplateLimit, TemplateRefused
@@ -119,7 +119,8 @@ def load_chat(params: ChatParams) -> Chat:
 def write_conversation(raw: RawDocument, chat: Chat, params: ChatParams) -> Document | Drop | Answer:
     """The conversation as a text with its id, and notes of what is trained in it; a Drop where there is none.
 
-    Cost: a rendering, and two for each turn of an assistant where the template has no `{% generation %}`.
+    Cost: a rendering, and two for each turn of an assistant where the template has no `{% generation %}`, all
+    within one bound.
     """
     content, field = sources_of(params).get(raw.source, (CHAT, AUTO))
     record = raw.content if isinstance(raw.content, str) else raw.content.decode("utf-8", "replace")
@@ -207,7 +208,8 @@ CONVERSATIONS = Stage(
         Note(SPANS_OF, int, "hash of the text that both are of: the encoder believes them of no other"),
     ),
     reasons=(
-        Reason("not-json", "not a JSON object, or numbers that JSON does not have"),
+        Reason("not-json", "not a JSON object, or a number that JSON does not have or that is too large for a float"),
+        Reason("too-deep", f"lists and objects nest more than {MOST_DEPTH} levels deep"),
         Reason("key-twice", "an object has a key twice, so its value is not known"),
         Reason("lone-surrogate", "half a pair of surrogates, which is not text"),
         Reason("private-character", "U+FDD0, U+FDD1 or U+10FE00 to U+10FFFD, which mark places here"),
@@ -234,9 +236,18 @@ CONVERSATIONS = Stage(
             "put `{% generation %}` into the template",
         ),
         Reason(
+            "control-tokens",
+            "the template reads or changes characters that begin or end control tokens, such as `<`, so it is not "
+            "known which control tokens are its own",
+        ),
+        Reason(
             "template-refused", "the template raises an error for the record, such as for a role that it does not know"
         ),
         Reason("template-failed", "the template fails for the record"),
-        Reason("template-limit", "the template does more work than the record's size allows"),
+        Reason(
+            "template-limit",
+            "the template, in all its renderings of the record, does more work than the record's size allows",
+            "put `{% generation %}` into the template: such a template is rendered once",
+        ),
     ),
 )

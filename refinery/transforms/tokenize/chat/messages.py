@@ -5,7 +5,8 @@ cannot be read as one of them is refused by name, so one record costs one record
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from refinery.transforms.core.document import Drop
@@ -31,6 +32,7 @@ ASSISTANT = "assistant"
 DIRECTIONS = ("weight", "train", "masked", "finish_reason")
 REASONING = ("reasoning_content", "reasoning", "thinking")
 MOST_TURNS = 10_000
+MOST_DEPTH = 100  # of lists and objects in each other, in a record and in each JSON text in it
 
 
 class Refused(ValueError):
@@ -85,19 +87,26 @@ def read_conversation(text: str, field: str = AUTO) -> Conversation:
 
 
 def parse_record(text: str) -> dict[str, Any]:
-    """The object in a text. Raises Refused for a key that is there twice, numbers that JSON has not, and texts with
-    half a pair of surrogates."""
+    """The object in a text. Raises Refused as `parse_json`, and for another value."""
+    record = parse_json(text)
+    if not isinstance(record, dict):
+        raise Refused("not-json")
+    return record
+
+
+def parse_json(text: str) -> Any:
+    """A value of JSON. Raises Refused for a key that is there twice, a number that JSON does not have or that is too
+    large for a float, a text with half a pair of surrogates, and a value that nests too deep."""
     try:
-        record = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
+    except RecursionError:
+        raise Refused("too-deep") from None
+    except ValueError as error:
         if isinstance(error, Refused):
             raise
         raise Refused("not-json") from None
-    if not isinstance(record, dict):
-        raise Refused("not-json")
-    if "\\u" in text:
-        _check_surrogates(record)
-    return record
+    _check(value, "\\u" in text)
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -111,25 +120,32 @@ def _no_constant(name: str) -> None:
     raise Refused("not-json", name)
 
 
-def _check_surrogates(value: Any) -> None:
-    for each in strings_of(value):
-        try:
-            each.encode()
-        except UnicodeEncodeError:
-            raise Refused("lone-surrogate") from None
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise Refused("not-json", f"{digits:.40}")
+    return number
 
 
-def strings_of(value: Any) -> Iterator[str]:
-    """All texts in a value, names too. Depth: that of JSON which was read."""
+def _check(value: Any, is_escaped: bool, depth: int = 0) -> None:
+    """Raises Refused for a value of more than MOST_DEPTH levels, and where is_escaped for half a pair of surrogates."""
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield name
-            yield from strings_of(inner)
-    elif isinstance(value, list):
+        if is_escaped:
+            _check_surrogates(value)
+    elif isinstance(value, (dict, list)):
+        if depth == MOST_DEPTH:
+            raise Refused("too-deep", f"more than {MOST_DEPTH} levels")
         for inner in value:
-            yield from strings_of(inner)
+            _check(inner, is_escaped, depth + 1)
+        for inner in value.values() if isinstance(value, dict) else ():
+            _check(inner, is_escaped, depth + 1)
+
+
+def _check_surrogates(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Refused("lone-surrogate") from None
 
 
 def trains(given: Mapping[str, Any]) -> bool:
@@ -211,9 +227,11 @@ def read_tools(record: Mapping[str, Any]) -> list[Any] | None:
     tools = record.get("tools", record.get("functions"))
     if isinstance(tools, str) and tools.strip():
         try:
-            tools = json.loads(tools, object_pairs_hook=_once, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
-            raise Refused("bad-tools", "not JSON") from None
+            tools = parse_json(tools)
+        except Refused as refused:
+            if refused.drop.reason == "not-json":
+                raise Refused("bad-tools", "not JSON") from None
+            raise
     if not tools:
         return None
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
