@@ -16,12 +16,13 @@ DRAWN = "Kr8AcMe" + "12345x"
 SHORT = "q7Vx2Lm" + "PzK"
 PW = "pass" + "word"
 END = BEGIN.replace("BEGIN", "END")
-BODY = "MC4CAQAwBQYDK2VwBCIEI" + "JtZq7wK3xB9" + "fT2mVr5LsHd8nQyGc4PuEj6" + "AoXiWb1"
+BODY = "MC4CAQAwBQYDK2VwBCIEI" + "JtZq7wK3xB9" + "fT2mVr5LsHd8nQyGc4PuEj6" + "AoXiWb1Kd9"
 TOKENS = (
     "AKIA" + "QZEGWXB7MHKDNTVR",
     "ghp" + "_Zq7wK3xB9fT2mVr5LsHd8nQyGc4PuEj6AoX1",
     "sk_live" + "_Zq7wK3xB9fT2mVr5LsHd8nQy",
-    "AIza" + "SyZq7wK3xB9fT2mVr5LsHd8nQyGc4PuEj6Ao",
+    "AIza" + "SyZq7wK3xB9fT2mVr5LsHd8nQyGc4PuEj6o",
+    "github_pat" + "_11ABCDEFG0Zq7wK3xB9fT2_" + BODY[:59],
     "npm" + "_Zq7wK3xB9fT2mVr5LsHd8nQyGc4PuEj6AoX1",
     "eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiJxN3Z4In0." + "Zq7wK3xB9fT2mVr5LsHd8nQyGc4PuEj6AoX1",
 )
@@ -97,7 +98,6 @@ SECRETS = [
     ("x.py", f"{PW} = 'AAbA9AAcAA'"),
     ("x.py", "url = 'postgres://joe:" + "123,Zq7wK@host/db'"),
     ("x.c", f"#define PASSWORD {SHORT}"),
-    ("x.c", "#define PASSWORD hunter22"),
     ("x.cc", f'x = R"sql(\n{PW} = hunter22\n)sql";'),
     ("x.rs", f'let c = r##"\n{PW} = hunter22\n"##;'),
     ("x.c", f'char *c = "user = joe\\n\\\n{PW} = hunter22\\n";'),
