@@ -40,6 +40,9 @@ FILES = {
         "/// password: {}\n",
     ),
     "settings.ini": ("password = {}\n", "[db]\nDB_PASSWORD={}\n"),
+    "x.rb": ("c = <<~EOS\n  password = {}\nEOS\n", "puts 1\n__END__\npassword = {}\n"),
+    "x.lua": ("c = [[\npassword = {}\n]]\n",),
+    "x.cc": ('auto c = R"x(\npassword = {}\n)x";\n',),
     "x.yaml": ("password: {}\n", "db:\n  password: '{}'\n"),
 }  # fmt: skip
 """places for a password, by the file's name"""
