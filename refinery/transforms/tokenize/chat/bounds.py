@@ -13,6 +13,7 @@ from jinja2.runtime import Undefined
 from jinja2.utils import Namespace
 
 STEP = 64  # units of a loop's step or a call, beside what it makes
+ELEMENT = 16  # units of an element that is looked at, or of a comparison
 MOST_INTEGER = 1 << 63
 MOST_NESTED = 200  # containers inside each other, where their content counts
 VIEWS: tuple[Any, ...] = (type({}.keys()), type({}.values()), type({}.items()))
@@ -55,7 +56,7 @@ class Work:
             elif isinstance(value, SIZED):
                 self.charge(len(value) * (2 if isinstance(value, dict) else 1))
 
-    def deep(self, values: Iterable[Any], plain: bool = False, each: int = 1, indent: int = 0) -> int:
+    def deep(self, values: Iterable[Any], plain: bool = False, each: int = ELEMENT, indent: int = 0) -> int:
         """Charge for everything in values, and as often as it is in them. Returns the units.
 
         plain: refuse what has no text of its own, such as functions, since the text would have their address. each:
@@ -85,7 +86,7 @@ class Work:
 
     def compared(self, operator: str, left: Any, right: Any) -> None:
         """Charge for one comparison, in the names of Jinja's tree."""
-        self.charge(2)
+        self.charge(ELEMENT)
         if operator in ("in", "notin"):
             self.found(left, right)
         elif isinstance(left, str) and isinstance(right, str):

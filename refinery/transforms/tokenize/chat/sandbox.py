@@ -28,6 +28,7 @@ from jinja2.utils import Namespace
 from refinery.transforms.tokenize.chat.bounds import (
     COMPARISONS,
     CONTAINERS,
+    ELEMENT,
     MOST_INTEGER,
     SIZED,
     STEP,
@@ -262,7 +263,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def _sliced(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
         made = value[start:stop:step]  # as large as its value at most, and that was charged for
-        self.work.charge(1)
+        self.work.charge(ELEMENT)
         self.work.shallow((made,))
         return made
 
@@ -282,7 +283,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def _metered_test(self, name: str, test: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(test)
         def metered(*args: Any) -> Any:
-            self.work.charge(4)
+            self.work.charge(ELEMENT)
             if name in COMPARISONS:
                 return self._compared(args[0], COMPARISONS[name], *args[1:])
             if name in ("odd", "even", "divisibleby"):
@@ -330,7 +331,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             self.work.shallow(given)
         elif name == "tojson":
             texts = [each for part in given[1:] for each in (part if isinstance(part, (list, tuple)) else [part])]
-            each = 1 + sum(len(text) for text in texts if isinstance(text, str))
+            each = ELEMENT + sum(len(text) for text in texts if isinstance(text, str))
             self.work.deep(given, plain=True, each=each, indent=MOST_INDENT if "indent" in kwargs or values[1:] else 0)
         elif name in TEXTUAL:
             self.work.deep(given, plain=True)

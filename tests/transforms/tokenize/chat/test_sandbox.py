@@ -1,4 +1,4 @@
-"""What a chat template may do: its work is counted, its texts are the same on every machine. No test looks at a clock."""
+"""What a chat template may do: its work is counted, and its texts are the same on every machine."""
 
 import datetime
 from typing import Any
@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from jinja2.exceptions import TemplateError
 
+from refinery.transforms.tokenize.chat import sandbox as sandbox_module
 from refinery.transforms.tokenize.chat.sandbox import LEAST_WORK, Sandbox, TemplateLimit, TemplateRefused, render
 
-CHATML = """{%- if messages[0].role == 'system' -%}{%- set rest = messages[1:] -%}{%- else -%}{%- set rest = messages -%}
+CHATML = """{%- if messages[0].role == 'system' -%}
+{%- set rest = messages[1:] -%}{%- else -%}{%- set rest = messages -%}
 {%- endif -%}
 {%- for m in rest -%}
 {%- if m.role not in ['user', 'assistant', 'tool'] -%}{{- raise_exception('role') -}}{%- endif -%}
@@ -95,11 +97,11 @@ UNBOUNDED = {
     "integers of a text": "{{ ('9' ~ '0000000000' ~ '0000000000')|int }}",
     "texts times": "{{ 'a' * 9 }}",
 }
-REFUSED = {"a width in a test", "a precision"}
 
 
 @pytest.mark.parametrize("name", UNBOUNDED)
-def test_work_without_bound_is_refused(name: str) -> None:
+def test_work_without_bound_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox_module, "LEAST_WORK", 1 << 20)  # a sixteenth, so that the test costs less
     with pytest.raises(TemplateError if name == "a width in a test" else TemplateLimit):
         rendered(UNBOUNDED[name])
 
@@ -139,7 +141,7 @@ SAME = {
         "bcd cba [1, 2] (2, 3) ac"
     ),
     "{{ '%s is %d, %(a)s'[:9] % ('a', 3) }} {{ '%(a)s %(b)d' % {'a': 'x', 'b': 2} }} {{ '%r%%' % 'a' }}": (
-        "a is 3,  x 2 'a'%"
+        "a is 3, x 2 'a'%"
     ),
     "{{ 7 // 2 }} {{ 7 % 4 }} {{ 7 / 2 }} {{ 2 ** 10 }} {{ 2 - 3 }} {{ 1.5 * 2 }} {{ 1e300 * 1e300 }}": (
         "3 3 3.5 1024 -1 3.0 inf"
@@ -174,7 +176,8 @@ def test_operators_of_what_is_not_there_fail(source: str) -> None:
 OF_A_MACHINE = [
     "{{ namespace }}", "{{ namespace(a=1) }}", "{{ self }}", "{{ range }}", "{{ [namespace()] }}", "{{ {'a': dict} }}",
     "{{ namespace() ~ '' }}", "{{ namespace()|string }}", "{{ [raise_exception]|join }}", "{{ dict|upper }}",
-    "{{ '%s' % namespace() }}", "{{ [1]|map('string') }}", "{{ {}.items() }}", "{{ ''.join }}", "{{ namespace is lower }}",
+    "{{ '%s' % namespace() }}",
+    "{{ [1]|map('string') }}", "{{ {}.items() }}", "{{ ''.join }}", "{{ namespace is lower }}",
     "{% macro m() %}{% endmacro %}{{ m }}", "{{ 'a'|safe ~ namespace() }}", "{{ {}.fromkeys([1]) }}",
     "{{ {'a': 1}.keys() - {} }}", "{{ [].append(1) }}", "{{ {}.keys().mapping }}", "{{ raise_exception(namespace()) }}",
     "{{ ('a'|safe).escape(namespace()) }}",
@@ -208,7 +211,6 @@ NOT_COMPILED = {
     "brackets": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
     "a long integer": "{{ " + "9" * 5000 + " }}",
     "a large integer": "{{ 0x" + "f" * 5000 + " }}",
-    "half a character": "{{ '\ud800' }}",
     "break outside a loop": "{% break %}",
     "no end": "{% for a in b %}",
 }
