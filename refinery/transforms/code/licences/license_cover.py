@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from refinery.transforms.code.licences.license_expressions import identifiers, licence_class
 from refinery.transforms.code.licences.license_rules import DENIED
+from refinery.transforms.code.licences.license_words import plain
 
 SHINGLE = 5  # words
 DATA = Path(__file__).with_name("known_licenses.npz")
@@ -24,7 +25,7 @@ NEW_WORDS = 4  # words that a known text has to cover beyond those before it
 
 _WORD = re.compile(r"[^\W_]+(?:\+(?!\w))?")
 _HYPHEN = re.compile(r"([a-z])-[^\S\n]*\n[\s*/#;!-]*([a-z])")  # no two parts take the same character: linear
-_BREAK = re.compile(r"[.!?](?=\s|$)|[:;][^\S\n]*(?=\n|$)|\n[^\w\n]*\n|\n[^\w\n]*(?=[-*•\d(]+[\s.)])")
+_BREAK = re.compile(r"[.!?](?=\s|$)|[:;][^\S\n]*(?=\n|$)|\n[^\w\n]*\n|\n[^\w\n]{0,40}(?=[-*•\d(]{1,8}[\s.)])")
 _MULTIPLIER = 0x9E3779B97F4A7C15
 
 
@@ -62,7 +63,7 @@ class Known(NamedTuple):
 
 def split_words(text: str) -> Words:
     """The words of a text; those divided at the end of a line are joined, and "licence" is "license". Linear."""
-    small = _HYPHEN.sub(r"\1\2", text.lower()).replace("licence", "license")
+    small = _HYPHEN.sub(r"\1\2", plain(text).lower()).replace("licence", "license")
     found = [(match[0], match.start()) for match in _WORD.finditer(small)]
     words, places = [word for word, _ in found], [place for _, place in found]
     begins = np.zeros(len(words), np.bool_)

@@ -13,12 +13,18 @@ from typing import NamedTuple
 from refinery.transforms.code.licences.license_comments import BETWEEN, head_comments
 from refinery.transforms.code.licences.license_cover import Known, cover, split_words
 from refinery.transforms.code.licences.license_expressions import identifiers, join, licence_class, stem
-from refinery.transforms.code.licences.license_notices import LICENCE_HINT, UNKNOWN, declared, notice
+from refinery.transforms.code.licences.license_notices import (
+    HEAD,
+    LICENCE_HINT,
+    MAX_DECLARED,
+    UNKNOWN,
+    declared,
+    notice,
+)
 from refinery.transforms.code.licences.license_remainder import is_free_of_terms
 from refinery.transforms.code.licences.license_rules import DENIED, KERNEL, KERNEL_NOTE, TITLE_CHARS, TITLES
 from refinery.transforms.code.licences.license_words import named, normalised, versioned
 
-HEAD = 8_000  # characters of a source file that can be its header
 FILE = 80_000  # characters of a licence file that are read
 
 _TAG = re.compile(r"SPDX-License-Identifier:[ \t]*([^\r\n]{1,1000})", re.IGNORECASE)
@@ -26,7 +32,8 @@ _TAG_NAMES = ("SPDX-License-Identifier:", "spdx-license-identifier:")
 _ONLY_MARKS = re.compile(r"[^\w\n\"'`]{0,40}(?:(?:rem|dnl|c)[ \t]+)?", re.IGNORECASE)  # of a comment, on the tag's line
 _TAG_END = re.compile(r"\*/|-->|\"|'|;|\*\)|#\}|$")
 _DECLARED = re.compile(
-    r"^[ \t]*(?:__licen[sc]e__[ \t]*(?::[ \t]*\w+[ \t]*)?=|MODULE_LICENSE[ \t]*\()[ \t]*[\"']([^\"'\n]{1,200})[\"']",
+    r"^[ \t]*(?:__licen[sc]e__[ \t]*(?::[ \t]*\w+[ \t]*)?=|MODULE_LICENSE[ \t]*\()[ \t]*[\"']"
+    rf"([^\"'\n]{{1,{MAX_DECLARED + 1}}})",
     re.MULTILINE,
 )
 
@@ -137,4 +144,4 @@ SHORT = 30  # words that may be no more than a copyright
 def is_bare(text: str) -> bool:
     """Whether a text is no more than its tag and who has the copyright."""
     rest = _TAG.sub(" ", text)
-    return not notice(rest) and len(rest) <= 10 * SHORT
+    return len(rest) <= 10 * SHORT and not notice(rest)
