@@ -35,31 +35,16 @@ _BEFORE_NAME = re.compile(
     r"|(?:permission|consent) (?:of|from)(?: the)?|trademarks? of(?: the)?|event (?:shall|will)(?: the)?)$"
 )
 _BEHIND_NAME = re.compile(
-    r"(?:be|is|are) (?:held )?liable|(?:specifically )?disclaims?\b|makes? no|(?:and|or|nor) (?:\w+ ){0,3}(?:contributors|names)\b"
-    r"|as is\b|all rights reserved|not be used|nor may|shall not be used"
+    r"(?:be|is|are) (?:held )?liable|(?:specifically )?disclaims?\b|makes? no"
+    r"|(?:and|or|nor) (?:\w+ ){0,3}(?:contributors|names)\b|as is\b|all rights reserved"
+    r"|not be used|nor may|shall not be used"
 )
 """What stands before and behind the names that differ between copies of a licence."""
-_PARTY = frozenset(
-    [
-        "author",
-        "authors",
-        "code",
-        "contributor",
-        "contributors",
-        "file",
-        "holder",
-        "holders",
-        "library",
-        "module",
-        "owner",
-        "owners",
-        "package",
-        "program",
-        "project",
-        "software",
-        "work",
-    ]
-)
+_PARTY_WORDS = """
+author authors code contributor contributors file holder holders library module owner owners package program project
+software work
+"""
+_PARTY = frozenset(_PARTY_WORDS.split())
 """Words that copies of a licence exchange for each other."""
 _MULTIPLIER = 0x9E3779B97F4A7C15
 

@@ -12,6 +12,7 @@ import numpy as np
 from refinery.transforms.code.licences.license_cover import Cover, Words
 
 LONG = 8  # telling words of one sentence that say nothing of terms and still are too many
+SURE = 8  # words in a row that no text has by chance
 NEAR = 6  # words before a name, among which is the copyright
 NAMES = 12  # words of one name in a copyright line
 MOST = 0.5  # share of a text that may be left, without copyright lines
@@ -33,53 +34,10 @@ _POINTS = frozenset(("under", "see", "by", "of", "to", "with", "agreement"))
 _NAMES = re.compile(
     r"educat\w*|research\w*|academic\w*|modif\w*|publish\w*|law\w*|legal\w*|will|may|no|export\w*|private|sa|nd|nc|company|firm"
 )
-_FILLERS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "by",
-        "for",
-        "from",
-        "in",
-        "is",
-        "it",
-        "its",
-        "of",
-        "on",
-        "or",
-        "that",
-        "the",
-        "these",
-        "this",
-        "to",
-        "was",
-        "with",
-    ]
-)
-_TITLES = _TITLE | set(
-    [
-        "a",
-        "all",
-        "and",
-        "c",
-        "copying",
-        "copyright",
-        "file",
-        "is",
-        "legal",
-        "mit",
-        "notice",
-        "of",
-        "see",
-        "software",
-        "text",
-        "the",
-    ]
-)
+_FILLER_WORDS = "a an and are as at by for from in is it its of on or that the these this to was with"
+_FILLERS = frozenset(_FILLER_WORDS.split())
+_TITLE_WORDS = "a all and c copying copyright file is legal mit notice of see software text the"
+_TITLES = _TITLE.union(_TITLE_WORDS.split())
 _YEAR = re.compile(r"(?:19|20)\d\d")  # fmt: skip
 
 
@@ -97,6 +55,19 @@ def is_free_of_terms(words: Words, cover: Cover) -> bool:
             return False
         left += 0 if holder else len(sentence)
     return left <= MOST * len(words.words)
+
+
+def without_short_terms(words: Words, found: Cover) -> Cover:
+    """`pooled` without its short pieces that have words of terms: five such words are in some known text by chance."""
+    pooled = found.pooled or found
+    covered = pooled.covered.copy()
+    extra = covered & ~found.covered
+    if extra.any():
+        borders = np.flatnonzero(np.diff(extra, prepend=False)).tolist()
+        for begin, end in pairwise([*borders, len(covered)]):
+            if extra[begin] and end - begin < SURE and has_terms(words.words[begin:end], holder=False):
+                covered[begin:end] = False
+    return pooled._replace(covered=covered)
 
 
 def remainders(words: Words, cover: Cover) -> list[list[str]]:

@@ -21,7 +21,7 @@ from refinery.transforms.code.licences.license_notices import (
     declared,
     notice,
 )
-from refinery.transforms.code.licences.license_remainder import is_free_of_terms, says_nothing
+from refinery.transforms.code.licences.license_remainder import is_free_of_terms, says_nothing, without_short_terms
 from refinery.transforms.code.licences.license_rules import (
     DENIED,
     FORBIDDEN,
@@ -154,7 +154,7 @@ def identify_file(text: str, data: Known | None = None) -> str:
     titled = [(match.start(), name) for name, pattern in TITLES if (match := pattern.search(title))]
     name = versioned(min(titled)[1], small, 0) if titled else named(small)
     allowed = licence_class(name) != DENIED and (not expression or licence_class(expression) != DENIED)
-    if allowed and found.pooled and is_free_of_terms(words, found.pooled):
+    if allowed and found.pooled and is_free_of_terms(words, without_short_terms(words, found)):
         return name  # parts of known texts, and a name
     if KERNEL_NOTE in text.lower() and (titled or licence_class(tag) == KERNEL):
         return "GPL-2.0-only WITH Linux-syscall-note"
