@@ -190,6 +190,7 @@ def test_declarations(value: str, expression: str) -> None:
         ("LICENSE", "\n" + "-" * 79_000, ""),
         ("LICENSE", "SPDX-License-Identifier: MIT\n" + "alternatively " * 5_000, UNKNOWN),
         ("LICENSE", MIT + " \n" * 50_000, "MIT"),
+        ("LICENSE", (MIT + " " * 80_000)[:80_000], UNKNOWN),
         ("license.py", "LICENCES = ['GPL', 'permission is denied']\n" * 9, ""),
         ("LICENSE", "Ours alone; you may not use it.\n", UNKNOWN),
         ("LICENSES/MIT.txt", MIT, "MIT"),

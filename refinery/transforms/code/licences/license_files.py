@@ -11,7 +11,7 @@ from refinery.transforms.code.licences.license_expressions import identifiers, j
 from refinery.transforms.code.licences.license_metadata import METADATA, said_by_package
 from refinery.transforms.code.licences.license_notices import UNKNOWN
 from refinery.transforms.code.licences.license_rules import DENIED, KERNEL, KERNEL_NOTE
-from refinery.transforms.code.licences.licenses import Licence, identify_file
+from refinery.transforms.code.licences.licenses import FILE, Licence, identify_file
 
 _NAMES = re.compile(
     r"(?:un)?licen[sc]es?(?:[-._][\w.+-]*)?|copying(?:[-._][\w.+-]*)?|copyright(?:\.\w+)?|(?:mit|apache|bsd)-licen[sc]e"
@@ -44,10 +44,13 @@ def read_as(path: str) -> str:
 def licence_in(path: str, text: str) -> str:
     """The expression that a file of that name gives; UNKNOWN for terms that are not known, "" for none.
 
-    A program that is named after licences (license.c) says one only if it has the text of one.
+    A text of FILE characters may be what a reader has cut: it is UNKNOWN. A program that is named after licences (license.c) says one only if it has the text of one.
     """
     kind = read_as(path)
-    found = said_by_package(kind, text) if kind else identify_file(text)
+    if len(text) == FILE:
+        found = UNKNOWN
+    else:
+        found = said_by_package(kind, text) if kind else identify_file(text)
     return "" if found == UNKNOWN and not kind and _CODE.fullmatch(path) else found
 
 
