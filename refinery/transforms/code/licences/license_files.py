@@ -44,13 +44,12 @@ def read_as(path: str) -> str:
 def licence_in(path: str, text: str) -> str:
     """The expression that a file of that name gives; UNKNOWN for terms that are not known, "" for none.
 
-    A text of FILE characters may be what a reader has cut: it is UNKNOWN. A program that is named after licences (license.c) says one only if it has the text of one.
+    A text of FILE characters may be what a reader has cut: it is UNKNOWN. A program that is named after licences
+    (license.c) says one only if it has the text of one.
     """
     kind = read_as(path)
-    if len(text) == FILE:
-        found = UNKNOWN
-    else:
-        found = said_by_package(kind, text) if kind else identify_file(text)
+    read = len(text) != FILE
+    found = UNKNOWN if not read else said_by_package(kind, text) if kind else identify_file(text)
     return "" if found == UNKNOWN and not kind and _CODE.fullmatch(path) else found
 
 
