@@ -115,7 +115,7 @@ def identify(comments: str) -> str:
     Several hold together (AND), unless there are words of choice (OR) in the same comment. Comments that code divides
     are read one by one.
     """
-    comments = plain(comments)
+    comments = plain(comments[:HEAD])
     if _forbids(comments.lower()):
         return UNKNOWN
     found = [_identified(block.strip()) for block in comments.split(BETWEEN) if LICENCE_HINT.search(block.lower())]
