@@ -14,7 +14,6 @@ from refinery.pipelines.acquire.take import TOO_LONG, Add, bounded, record
 from refinery.pipelines.acquire.tree_files import Counts, Deadline, RepositoryError, check_path, text_of
 from refinery.transforms.code.licences.license_expressions import MAX_EXPRESSION
 from refinery.transforms.code.licences.license_files import licence_files, licences_of_folders, nearest_licence
-from refinery.transforms.code.licences.licenses import FILE
 from refinery.transforms.core.answers import Skipped
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read.sources import LimitParams, ReadTask, SourceParams, plan_sources, read_task
@@ -43,7 +42,7 @@ class Rows:
         """
         expressions: dict[tuple[str, str], list[tuple[str, str]]] = {}
         for repo, commit, path, text, _ in self._files(Counts(), deadline):
-            for found in licence_files([(path, text[:FILE])]):
+            for found in licence_files([(path, text)]):
                 expressions.setdefault((repo, commit), []).append(found)
         licences = {key: bounded(licences_of_folders(found)) for key, found in expressions.items()}
         counts = Counts()

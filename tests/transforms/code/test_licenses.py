@@ -152,7 +152,7 @@ def test_licence_files_of_a_tree() -> None:
             ("deps/lesser/COPYING", "GNU GENERAL PUBLIC LICENSE Version 3"),
             ("deps/lesser/COPYING.LESSER", "GNU LESSER GENERAL PUBLIC LICENSE Version 3"),
             ("src/license.c", MIT),
-            ("docs/LICENSE", "Ask us."),
+            ("docs/LICENSE", "Copyright 2020 Anna Berg"),
         ]
     )
     assert set(folders) == {"", "deps/gpl", "deps/both", "deps/lesser", "src"}

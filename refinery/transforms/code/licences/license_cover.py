@@ -15,16 +15,37 @@ from numpy.typing import NDArray
 
 from refinery.transforms.code.licences.license_expressions import identifiers, licence_class
 from refinery.transforms.code.licences.license_rules import DENIED
+from refinery.transforms.code.licences.license_words import plain
 
 SHINGLE = 5  # words
 DATA = Path(__file__).with_name("known_licenses.npz")
 MOST_PICKED = 16  # known texts that are picked for one text; what others would cover is left
 CONTAINED = 0.9  # share of a known text that has to be there before it counts
+MAX_NAME = 14  # words in the place of a name
 NEW_WORDS = 4  # words that a known text has to cover beyond those before it
 
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _WORD = re.compile(r"[^\W_]+(?:\+(?!\w))?")
 _HYPHEN = re.compile(r"([a-z])-[^\S\n]*\n[\s*/#;!-]*([a-z])")  # no two parts take the same character: linear
-_BREAK = re.compile(r"[.!?](?=\s|$)|[:;][^\S\n]*(?=\n|$)|\n[^\w\n]*\n|\n[^\w\n]*(?=[-*•\d(]+[\s.)])")
+_BREAK = re.compile(
+    r"(?<![\W_][a-z])[.!?](?=\s|$)|[:;][^\S\n]*(?=\n|$)|\n[^\w\n]*\n|\n[^\w\n]{0,40}(?=[-*•\d(]{1,8}[\s.)])"
+)
+_BEFORE_NAME = re.compile(
+    r"\b(?:names? of(?: the)?|neither the|(?:provided|developed|contributed|written) by(?: the)?"
+    r"|(?:permission|consent) (?:of|from)(?: the)?|trademarks? of(?: the)?|event (?:shall|will)(?: the)?)$"
+)
+_BEHIND_NAME = re.compile(
+    r"(?:be|is|are) (?:held )?liable|(?:specifically )?disclaims?\b|makes? no"
+    r"|(?:and|or|nor) (?:\w+ ){0,3}(?:contributors|names)\b|as is\b|all rights reserved"
+    r"|not be used|nor may|shall not be used"
+)
+"""What stands before and behind the names that differ between copies of a licence."""
+_PARTY_WORDS = """
+author authors code contributor contributors file holder holders library module owner owners package program project
+software work
+"""
+_PARTY = frozenset(_PARTY_WORDS.split())
+"""Words that copies of a licence exchange for each other."""
 _MULTIPLIER = 0x9E3779B97F4A7C15
 
 
@@ -38,7 +59,8 @@ class Words(NamedTuple):
 
 class Cover(NamedTuple):
     """expressions: of the known texts that were picked, the one that covers most first. covered: which words they
-    cover. cut: words at which something known is left out within a sentence. pooled: the same of all known texts
+    cover. cut: words at which something known is left out of a
+    sentence, and words that are put into one. pooled: the same of all known texts
     together, also of those that are not there as a whole."""
 
     expressions: tuple[str, ...]
@@ -62,7 +84,7 @@ class Known(NamedTuple):
 
 def split_words(text: str) -> Words:
     """The words of a text; those divided at the end of a line are joined, and "licence" is "license". Linear."""
-    small = _HYPHEN.sub(r"\1\2", text.lower()).replace("licence", "license")
+    small = _HYPHEN.sub(r"\1\2", plain(text).lower()).replace("licence", "license")
     found = [(match[0], match.start()) for match in _WORD.finditer(small)]
     words, places = [word for word, _ in found], [place for _, place in found]
     begins = np.zeros(len(words), np.bool_)
@@ -154,8 +176,9 @@ def cover(words: Words, data: Known | None = None) -> Cover:
     matched = used[local]
     names = dict.fromkeys(data.expressions[data.expression[text]] for text in picked)
     every = _spread(hit, size)
-    pooled = Cover((), every, _cuts(hit, every, words.begins))
-    return Cover(tuple(names), covered, _cuts(matched, covered, words.begins), pooled)
+    pooled = Cover((), every, _cuts(hit, every, words.begins) | _put_in(words, every))
+    cut = _cuts(matched, covered, words.begins) | _put_in(words, covered)
+    return Cover(tuple(names), covered, cut, pooled)
 
 
 def _spread(shingles: NDArray[np.bool_], size: int) -> NDArray[np.bool_]:
@@ -175,3 +198,18 @@ def _cuts(matched: NDArray[np.bool_], covered: NDArray[np.bool_], begins: NDArra
         if place:
             inside &= ~begins[place : place + count]
     return _spread(~matched & inside, len(covered))
+
+
+def _put_in(words: Words, covered: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Words that are not covered between covered words of one sentence, and are not in the place of a name."""
+    out = np.zeros(len(covered), np.bool_)
+    edges = np.flatnonzero(np.diff(covered.astype(np.int8), prepend=0, append=0))
+    ends = edges[1::2]  # of covered pieces; the next piece begins at the edge after it
+    for begin, end in zip(ends.tolist(), edges[2::2].tolist(), strict=False):
+        if not words.begins[begin : end + 1].any():
+            before, behind = words.words[max(0, begin - 6) : begin], words.words[end : end + 4]
+            own = words.words[begin:end]
+            marked = any(word.startswith("copyright") or _YEAR.fullmatch(word) for word in [*own, *before[-3:]])
+            named = _BEFORE_NAME.search(" ".join(before)) or _BEHIND_NAME.match(" ".join(behind))
+            out[begin:end] = not (((marked or named) and end - begin <= MAX_NAME) or _PARTY.issuperset(own))
+    return out

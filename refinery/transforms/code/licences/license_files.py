@@ -4,30 +4,24 @@ Licence files first: LICENSE, COPYING, LICENSE-MIT and their like, and the texts
 package says of itself: package.json, Cargo.toml, pyproject.toml, pom.xml.
 """
 
-import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from refinery.transforms.code.licences.license_expressions import identifiers, join, licence_class, stem
-from refinery.transforms.code.licences.license_notices import UNKNOWN, declared
+from refinery.transforms.code.licences.license_metadata import METADATA, said_by_package
+from refinery.transforms.code.licences.license_notices import UNKNOWN
 from refinery.transforms.code.licences.license_rules import DENIED, KERNEL, KERNEL_NOTE
 from refinery.transforms.code.licences.licenses import FILE, Licence, identify_file
 
 _NAMES = re.compile(
     r"(?:un)?licen[sc]es?(?:[-._][\w.+-]*)?|copying(?:[-._][\w.+-]*)?|copyright(?:\.\w+)?|(?:mit|apache|bsd)-licen[sc]e"
-    r"(?:\.\w+)?",
+    r"(?:\.\w+)?|(?:eula|terms)(?:[-._][\w.+-]*)?",
     re.IGNORECASE,
 )
 _CODE = re.compile(
     r".*\.(?:py|c|cc|cpp|cs|go|h|hpp|java|js|kt|m|php|pl|rb|rs|scala|sh|swift|ts|tsx|vue|json|yml|yaml)", re.IGNORECASE
 )
-_METADATA = frozenset(("package.json", "cargo.toml", "pyproject.toml", "pom.xml"))
 _REUSE = "LICENSES"
-_POM = re.compile(r"<license>(.*?)</license>", re.DOTALL)
-_POM_NAME = re.compile(r"<name>\s*([^<]{1,200}?)\s*</name>")
-_IN_FILE = re.compile(r"see licen[sc]e", re.IGNORECASE)
 _CHOICES = re.compile(
     r"(?:licen[sc]e|copying)[-._](?:mit|apache|apl|asl|bsd|mpl|zlib|isc|boost|unlicense|a?gpl|lgpl|epl|cc0)[\w.+-]*"
 )
@@ -36,7 +30,7 @@ _CHOICES = re.compile(
 def is_licence_file(path: str) -> bool:
     """Whether a file says a licence, by its name."""
     folder, _, name = path.rpartition("/")
-    if name.lower() in _METADATA or folder.rpartition("/")[2] == _REUSE:
+    if name.lower() in METADATA or folder.rpartition("/")[2] == _REUSE:
         return True
     return _NAMES.fullmatch(name) is not None
 
@@ -44,47 +38,19 @@ def is_licence_file(path: str) -> bool:
 def read_as(path: str) -> str:
     """How a licence file is read: "" for a text, or the name of the metadata that it is."""
     name = path.rpartition("/")[2].lower()
-    return name if name in _METADATA else ""
+    return name if name in METADATA else ""
 
 
 def licence_in(path: str, text: str) -> str:
     """The expression that a file of that name gives; UNKNOWN for terms that are not known, "" for none.
 
-    A program that is named after licences (license.c) says one only if it has the text of one.
+    A text of FILE characters may be what a reader has cut: it is UNKNOWN. A program that is named after licences
+    (license.c) says one only if it has the text of one.
     """
     kind = read_as(path)
-    found = _of_metadata(kind, text) if kind else identify_file(text)
+    read = len(text) != FILE
+    found = UNKNOWN if not read else said_by_package(kind, text) if kind else identify_file(text)
     return "" if found == UNKNOWN and not kind and _CODE.fullmatch(path) else found
-
-
-def _of_metadata(name: str, text: str) -> str:
-    """What a package says of itself. What cannot be read says nothing: nobody builds with it."""
-    try:
-        if name == "pom.xml":
-            found = [match[1] for entry in _POM.findall(text) if (match := _POM_NAME.search(entry))]
-            return join("AND", map(declared, found))
-        data: Any = json.loads(text) if name == "package.json" else tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return ""
-    return join("AND", (declared(one) for one in _values(name, data) if one and not _IN_FILE.search(one)))
-
-
-def _values(name: str, data: Any) -> list[str]:
-    """The declarations of a package, as it writes them."""
-    if not isinstance(data, dict):
-        return []
-    if name != "package.json":
-        tables = [data.get("package"), data.get("project")]
-        if isinstance(tool := data.get("tool"), dict):
-            tables.append(tool.get("poetry"))
-        table = next((one for one in tables if isinstance(one, dict) and one.get("license")), {})
-        given = table.get("license")
-        given = given.get("text") if isinstance(given, dict) else given
-        return [given] if isinstance(given, str) and len(given) <= 200 else []
-    given = data.get("license") or data.get("licenses") or []
-    every = given if isinstance(given, list) else [given]
-    types = [one.get("type") if isinstance(one, dict) else one for one in every]
-    return [one for one in types if isinstance(one, str)]
 
 
 def licences_of_tree(files: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -95,7 +61,7 @@ def licences_of_tree(files: Iterable[tuple[str, str]]) -> dict[str, str]:
 def licence_files(files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """(path, expression) of the licence files among (path, text). Memory: one text."""
     for path, text in files:
-        if is_licence_file(path) and (expression := licence_in(path, text[:FILE])):
+        if is_licence_file(path) and (expression := licence_in(path, text)):
             yield path, expression
 
 
@@ -112,7 +78,7 @@ def licences_of_folders(found: Iterable[tuple[str, str]]) -> dict[str, str]:
     reuse: dict[str, list[str]] = {}
     for path, expression in sorted(found):
         folder, _, name = path.rpartition("/")
-        if name.lower() in _METADATA:
+        if name.lower() in METADATA:
             packages.setdefault(folder, []).append(expression)
         elif folder.rpartition("/")[2] == _REUSE:
             reuse.setdefault(folder.rpartition("/")[0], []).append(expression)

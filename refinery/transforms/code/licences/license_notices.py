@@ -16,11 +16,14 @@ from refinery.transforms.code.licences.license_cover import cover, split_words
 from refinery.transforms.code.licences.license_expressions import join, licence_class
 from refinery.transforms.code.licences.license_remainder import has_terms, is_holder
 from refinery.transforms.code.licences.license_rules import DENIED
-from refinery.transforms.code.licences.license_words import named, normalised
+from refinery.transforms.code.licences.license_words import named, normalised, unnamed
 
+PUBLIC_DOMAIN = "LicenseRef-public-domain"
 UNKNOWN = "LicenseRef-unknown"
 """Terms that nobody here knows; denied."""
 
+HEAD = 8_000  # characters of a source file that can be its header
+MAX_DECLARED = 200  # characters of a declaration; a longer one is terms
 COVERED = 0.8  # share of a sentence that known notices cover
 SHORT = 8  # words of a line that is no more than a name
 GRANT_LEFT = 8  # words of a grant that may differ, such as names
@@ -59,10 +62,10 @@ _FORMS = (
     rf"\byou are (?:hereby )?(?:not )?(?:free|allowed|permitted|welcome|granted|licensed|forbidden) (?:to|the|from) (?:\w+ )?{_USE}",
     r"\brequires? (?:a|an|the|prior|written|our|my) (?:\w+ ){0,3}?(?:licen[sc]e|permission|consent)\b|\bcommercially\b",
     r"^(?:[\w+]+ ){0,7}?(?:public|general|open|free|software|commons) licen[sc]e(?: (?:v|version)? ?\d[\w ]{0,12}| only| or later)*$",
-    r"\balternatively\b.*\blicen[sc]e",
+    r"\balternatively\b.{0,300}\blicen[sc]e",
     r"\blicen[sc]e (?:with|plus) (?:\w+ )?(?:restrictions?|exceptions?|conditions?|amendments?)\b",
-    r"\btext of the (?:\w+ ){0,5}?licen[sc]e\b|\bproperty of\b.*\b(?:rights|law)\b",
-    r"\blicen[sc]e\b.*\bgranted\b|\bno part of this\b|\bsubject to licen[sc]e\b|\bfreely (?:be )?(?:distribut|used|cop)",
+    r"\btext of the (?:\w+ ){0,5}?licen[sc]e\b|\bproperty of\b.{0,300}\b(?:rights|law)\b",
+    r"\blicen[sc]e\b.{0,300}\bgranted\b|\bno part of this\b|\bsubject to licen[sc]e\b|\bfreely (?:be )?(?:distribut|used|cop)",
     r"\bcc by\b|\bcreative commons\b|\bend user licen|\beula\b",
     r"\b(?:in|to|into) (?:the )?public domain\b|\bdual licen|\bopen source licen",
 )
@@ -107,12 +110,19 @@ _GRANT = re.compile(r"permission is hereby|permission to use|redistributions? (?
 _NAMED = re.compile(r"\bgeneral public license\b|\b(?:l|a|gnu ?)?gpl(?:v?[123][\d+]*)?\b")
 _KEY = re.compile(r"^(?:@?licen[sc]e|licensing|licen[sc]es)(?: is| type| name)? (.+)$")
 _HOLDER = re.compile(r"\bcopyright\b|^c? ?(?:19|20)\d\d\b")
-_DUAL = re.compile(r"^dual\b|\s*/\s*|\s+or\s+", re.IGNORECASE)
+_DUAL = re.compile(r"^dual\b|\s{0,9}/\s{0,9}|\s{1,9}or\s{1,9}(?!later|newer|any)", re.IGNORECASE)
+_NO_MORE = re.compile(
+    r"licen[sc]ed?|under|the|version|v?\d[\d+]*|gnu|or|later|newer|only|and|clause|new|revised|software|universal|public"
+    r"|domain|dedication|iscl|open|source|mit|bsd|isc|mpl|lgpl\w*|gpl\w*|zlib"
+)
+"""Words of a declaration beside the name that is known."""
 
 
 def declared(value: str) -> str:
     """The expression that a declaration such as `__license__ = "GPL v3"` gives; UNKNOWN for one that is not known."""
     value = value.strip()
+    if len(value) > MAX_DECLARED:
+        return UNKNOWN
     if licence_class(value) != DENIED:
         return value
     parts = [part for part in _DUAL.split(value) if part.strip()]
@@ -121,14 +131,19 @@ def declared(value: str) -> str:
         return UNKNOWN if UNKNOWN in found else " OR ".join(dict.fromkeys(found))
     small = normalised(value).strip()
     name = named(f"licensed under {_loosely(small)} license")
-    if not name or _restricts([word for word in small.split() if word not in ("only", "clause")]):
-        return UNKNOWN
-    return name
+    if small == "public domain":
+        return PUBLIC_DOMAIN
+    rest = unnamed(f"licensed under {_loosely(small)} license").split()
+    more = not all(map(_NO_MORE.fullmatch, rest)) or not value.isascii()
+    return UNKNOWN if not name or (more and licence_class(name) != DENIED) else name
 
 
 def notice(comments: str) -> str:
-    """The expression of the licences that comments state; UNKNOWN for terms that are not known, "" for none. Linear."""
-    found, sentences = _sentences(comments)
+    """The expression of the licences that comments state; UNKNOWN for terms that are not known, "" for none.
+
+    Linear in the first HEAD characters; nothing behind them is read.
+    """
+    found, sentences = _sentences(comments[:HEAD])
     said = [_stated(sentence) for sentence in sentences]
     legal = {word for sentence in sentences for word in sentence.left if _LEGAL.fullmatch(word)}
     if UNKNOWN in said or len(legal) >= MANY_LEGAL:

@@ -136,5 +136,22 @@ CHOICE = re.compile(
     r"|your choice of|you may choose|\bor (?:the )?(?:apache|mit|bsd|mpl|boost)\b|(?:apache|mit|bsd|mpl) (?:licen[sc]e )?or\b"
 )
 
+# What other languages forbid, and what is forbidden: both within NEAR_FORBIDDEN characters, in small letters.
+NEAR_FORBIDDEN = 80
+_FORBIDDEN = (
+    "verboten|untersagt|nicht gestattet|nicht erlaubt|interdit|proscrit|prohibid|vietat|proibi|verboden|zabronion|zakázán"
+    "|förbjud|forbudt|kielletty|yasak|запрещ|запрет|заборон|απαγορε|禁止|不得|严禁|嚴禁|不可|禁じ|禁ず|금지|ممنوع|يحظر|cấm|dilarang"
+    "|निषिद्ध|ห้าม|אסור"
+)
+_USES = (
+    "nutz|verwend|kopier|vervielf|weiterg|kommerzi|utilis|copi|distribu|usage|reprodu|commerci|comerci|uso|utiliz"
+    "|gebruik|użyc|użytk|kopiow|použit|använd|brug|kaytt|käyttö|kullan|использ|копир|распростран|коммерч|використ|χρήση"
+    "|使用|复制|複製|传播|傳播|商业|商業|商用|转载|轉載|転載|利用|配布|사용|복제|배포|상업|استخدام|نسخ|sử dụng|penggunaan|उपयोग|ใช้|שימוש"
+)
+FORBIDDEN, USES = re.compile(_FORBIDDEN), re.compile(_USES)
+NOT_FOR_SALE = re.compile(
+    r"禁转|禁商|仅供学习|僅供學習|非商用|非商业|nicht[ -]?kommerzi|некоммерч|no comercial|non commerciale|비상업"
+)
+
 RESTRICTED = ("LicenseRef-commons", "LicenseRef-non", "LicenseRef-prop", "SSPL", "BUSL", "Elastic", "JSON", "CC-BY-NC")
 """How names begin that no choice takes away."""

@@ -1,6 +1,7 @@
 """Names of licences in running text: which words say which, with the version that stands near."""
 
 import re
+import unicodedata
 
 from refinery.transforms.code.licences.license_expressions import join
 from refinery.transforms.code.licences.license_rules import CHOICE, RESTRICTED, RULES
@@ -10,6 +11,13 @@ _REST = re.compile(r"[^a-z0-9+]+")
 _VERSION = re.compile(r"version ([123])(?: ([01]))?|(?:gpl|mpl) ?v ?([123])(?: ?([01])\b)?|\b([23]) (?:0|1)\b")
 _LATER = re.compile(r"(?:any|or) later|or \(?at your option\)? any|gplv?[23] ?\+|v[23] ?\+|or newer")
 _EXCEPTION = re.compile(r"with (?:the |an? )?(?:special )?linking exception")
+
+
+def plain(text: str) -> str:
+    """Text in compatible characters (NFKC), without those that nobody sees (category Cf)."""
+    if text.isascii():
+        return text
+    return "".join(one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != "Cf")
 
 
 def normalised(text: str) -> str:
@@ -36,6 +44,14 @@ def named(words: str) -> str:
         if not choice or bound
         else (" OR ".join(free))
     )
+
+
+def unnamed(words: str) -> str:
+    """Normalised words without the licences that they name."""
+    for _, signs, pattern in RULES:
+        if any(sign in words for sign in signs):
+            words = pattern.sub(" ", words)
+    return words
 
 
 def versioned(name: str, words: str, place: int) -> str:

@@ -13,22 +13,43 @@ from typing import NamedTuple
 from refinery.transforms.code.licences.license_comments import BETWEEN, head_comments
 from refinery.transforms.code.licences.license_cover import Known, cover, split_words
 from refinery.transforms.code.licences.license_expressions import identifiers, join, licence_class, stem
-from refinery.transforms.code.licences.license_notices import LICENCE_HINT, UNKNOWN, declared, notice
-from refinery.transforms.code.licences.license_remainder import is_free_of_terms
-from refinery.transforms.code.licences.license_rules import DENIED, KERNEL, KERNEL_NOTE, TITLE_CHARS, TITLES
-from refinery.transforms.code.licences.license_words import named, normalised, versioned
+from refinery.transforms.code.licences.license_notices import (
+    HEAD,
+    LICENCE_HINT,
+    MAX_DECLARED,
+    UNKNOWN,
+    declared,
+    notice,
+)
+from refinery.transforms.code.licences.license_remainder import is_free_of_terms, says_nothing, without_short_terms
+from refinery.transforms.code.licences.license_rules import (
+    DENIED,
+    FORBIDDEN,
+    KERNEL,
+    KERNEL_NOTE,
+    NEAR_FORBIDDEN,
+    NOT_FOR_SALE,
+    TITLE_CHARS,
+    TITLES,
+    USES,
+)
+from refinery.transforms.code.licences.license_words import named, normalised, plain, versioned
 
-HEAD = 8_000  # characters of a source file that can be its header
-FILE = 80_000  # characters of a licence file that are read
+FILE = 80_000  # characters of a licence file, white space collapsed; a longer one is not known
 
 _TAG = re.compile(r"SPDX-License-Identifier:[ \t]*([^\r\n]{1,1000})", re.IGNORECASE)
 _TAG_NAMES = ("SPDX-License-Identifier:", "spdx-license-identifier:")
 _ONLY_MARKS = re.compile(r"[^\w\n\"'`]{0,40}(?:(?:rem|dnl|c)[ \t]+)?", re.IGNORECASE)  # of a comment, on the tag's line
 _TAG_END = re.compile(r"\*/|-->|\"|'|;|\*\)|#\}|$")
 _DECLARED = re.compile(
-    r"^[ \t]*(?:__licen[sc]e__[ \t]*(?::[ \t]*\w+[ \t]*)?=|MODULE_LICENSE[ \t]*\()[ \t]*[\"']([^\"'\n]{1,200})[\"']",
+    r"^[ \t]*(?:__licen[sc]e__[ \t]*(?::[ \t]*\w+[ \t]*)?=|MODULE_LICENSE[ \t]*\()[ \t]*[\"']"
+    rf"([^\"'\n]{{1,{MAX_DECLARED + 1}}})",
     re.MULTILINE,
 )
+
+
+_SPACES = re.compile(r"[^\S\n]+")
+_BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 class Licence(NamedTuple):
@@ -94,8 +115,17 @@ def identify(comments: str) -> str:
     Several hold together (AND), unless there are words of choice (OR) in the same comment. Comments that code divides
     are read one by one.
     """
+    comments = plain(comments[:HEAD])
+    if _forbids(comments.lower()):
+        return UNKNOWN
     found = [_identified(block.strip()) for block in comments.split(BETWEEN) if LICENCE_HINT.search(block.lower())]
     return UNKNOWN if UNKNOWN in found else join("AND", filter(None, found))
+
+
+def _forbids(small: str) -> bool:
+    """Whether comments in another language than English forbid some use."""
+    near = (small[max(0, m.start() - NEAR_FORBIDDEN) : m.end() + NEAR_FORBIDDEN] for m in FORBIDDEN.finditer(small))
+    return any(map(USES.search, near)) or NOT_FOR_SALE.search(small) is not None
 
 
 @lru_cache(maxsize=512)  # files of a repository have the same header
@@ -108,7 +138,11 @@ def identify_file(text: str, data: Known | None = None) -> str:
 
     data: what is known, in place of the data file.
     """
-    text = text[:FILE]
+    if len(text) > FILE:
+        text = _BLANK_LINES.sub("\n\n", _SPACES.sub(" ", text)).strip()
+    text = plain(text)
+    if len(text) > FILE:
+        return UNKNOWN
     words = split_words(text)
     found = cover(words, data)
     tag = _tags(text, "")
@@ -120,7 +154,7 @@ def identify_file(text: str, data: Known | None = None) -> str:
     titled = [(match.start(), name) for name, pattern in TITLES if (match := pattern.search(title))]
     name = versioned(min(titled)[1], small, 0) if titled else named(small)
     allowed = licence_class(name) != DENIED and (not expression or licence_class(expression) != DENIED)
-    if allowed and found.pooled and is_free_of_terms(words, found.pooled):
+    if allowed and found.pooled and is_free_of_terms(words, without_short_terms(words, found)):
         return name  # parts of known texts, and a name
     if KERNEL_NOTE in text.lower() and (titled or licence_class(tag) == KERNEL):
         return "GPL-2.0-only WITH Linux-syscall-note"
@@ -128,7 +162,7 @@ def identify_file(text: str, data: Known | None = None) -> str:
         return tag
     if licence_class(name) == DENIED and name:
         return name  # denied, and by name
-    return UNKNOWN if LICENCE_HINT.search(text.lower()) or len(words.words) > SHORT else ""
+    return UNKNOWN if LICENCE_HINT.search(text.lower()) or not says_nothing(words) else ""
 
 
 SHORT = 30  # words that may be no more than a copyright
@@ -137,4 +171,4 @@ SHORT = 30  # words that may be no more than a copyright
 def is_bare(text: str) -> bool:
     """Whether a text is no more than its tag and who has the copyright."""
     rest = _TAG.sub(" ", text)
-    return not notice(rest) and len(rest) <= 10 * SHORT
+    return len(rest) <= 10 * SHORT and not notice(rest)
