@@ -104,7 +104,7 @@ def counts_calls(doc: Document, params: Any) -> Document:
 
 
 def by_order_of_a_set(doc: Document, params: Any) -> Document:
-    return replace(doc, meta={**doc.meta, "first": next(iter(WORDS))})
+    return replace(doc, meta={**doc.meta, "first": " ".join(WORDS)})
 
 
 def changes_meta(doc: Document, params: Any) -> Document:

@@ -4,7 +4,6 @@ The pattern becomes a nondeterministic automaton (Thompson 1968), whose sets of 
 kept: a path costs one look-up a character. A backtracking engine takes minutes for `*a*a*a*b`.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -181,8 +180,12 @@ def _is_slash(character: str) -> bool:
 def _one_of(pattern: str, inside: str) -> Eats:
     """The characters of a bracket, with ranges; all others where it begins with "!" or "^". Raises ValueError."""
     negated = inside[:1] in ("!", "^")
-    try:
-        listed = re.escape(inside[negated:]).replace(r"\-", "-")
-        return re.compile(f"[{'^' if negated else ''}{listed}]", re.DOTALL).fullmatch
-    except re.error:
-        raise ValueError(f"pattern: {pattern!r} given, a glob is allowed") from None
+    listed, at = inside[negated:], 0
+    ranges: list[tuple[str, str]] = []
+    while at < len(listed):
+        last = at + 2 if listed[at + 1 : at + 2] == "-" and at + 2 < len(listed) else at
+        ranges.append((listed[at], listed[last]))
+        at = last + 1
+    if not ranges or any(first > last for first, last in ranges):
+        raise ValueError(f"pattern: {pattern!r} given, a glob is allowed")
+    return lambda character: any(first <= character <= last for first, last in ranges) != negated
