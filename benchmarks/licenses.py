@@ -68,7 +68,7 @@ def judged(every: list[Item]) -> Iterator[tuple[Item, str]]:
     """Each licence text with what is made of it by fingerprints without its family."""
     texts = [item for item in every if item.category]
     for number in range(FOLDS):
-        without = unpack(pack(iter(every), lambda item, number=number: fold(item.key) != number))  # type: ignore[misc]
+        without = unpack(pack(iter(every), lambda item, number=number: fold(item.key) != number))  # type: ignore[misc] # by number
         for item in texts:
             if fold(item.key) == number:
                 yield item, identify_file(item.text, without)

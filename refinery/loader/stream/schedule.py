@@ -186,7 +186,7 @@ class Schedule:
         neighbouring lanes. This way two or three hosts read a window if a step has at least as many rows as there are
         lanes. With MixParams.even the rows of each domain are dealt one by one instead, from a rank on that is chance.
         """
-        ranks, lanes, even = self.ranks, self.params.lanes, self.mixture.params.even  # type: ignore[union-attr]
+        ranks, lanes, even = self.ranks, self.params.lanes, self.mixture.params.even  # type: ignore[union-attr] # mixed
         size = step // ranks
         key = np.full(steps * step, max(lanes, len(self.domains)), np.int64)  # empty rows come last
         key[: len(places)] = domains if even else places % lanes * coprime(round(lanes * GOLDEN), lanes) % lanes

@@ -73,7 +73,7 @@ class TokenLoader(DataLoader[TensorBatch]):
             self._last = None
         return self.token_dataset
 
-    def __iter__(self) -> Iterator[TensorBatch]:  # type: ignore[override,unused-ignore]
+    def __iter__(self) -> Iterator[TensorBatch]:  # type: ignore[override,unused-ignore] # typed batches
         self.token_dataset.check_rank()
         if self.num_workers and self.loop == "restart" and (not self._moved or self.steps_left == 0):
             self.restart()

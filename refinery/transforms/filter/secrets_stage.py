@@ -9,7 +9,7 @@ After redaction the text is searched again, and for every value that was replace
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -20,7 +20,7 @@ from refinery.transforms.core.data_text.json_members import is_readable, map_tex
 from refinery.transforms.core.document import FIELDS, Document, Drop, FailClosed, Scalar, document_id
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.spans.marks import NAMES as NOTES
-from refinery.transforms.core.spans.marks import edited, marks_of, shown, without_marks
+from refinery.transforms.core.spans.marks import edited, marks_of, replaced, shown, without_marks
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.redaction.secret_types.find import RULES, find
 from refinery.transforms.redaction.secret_types.rules import Found
@@ -162,14 +162,6 @@ def repeated_places(text: str, value: str, params: SecretsParams) -> Iterator[in
         at = text.find(value, at + len(value))
 
 
-def _replaced(text: str, value: str, places: Sequence[int], replacement: str) -> str:
-    parts, at = [], 0
-    for place in places:
-        parts += [text[at:place], replacement]
-        at = place + len(value)
-    return "".join([*parts, text[at:]])
-
-
 def redact_inside(text: str, params: SecretsParams, values: set[bytes]) -> tuple[str, Counter[str]]:
     """As `redact_text`, of each string inside a JSON text: rules see it without escapes."""
     found: Counter[str] = Counter()
@@ -240,10 +232,10 @@ def redact_document(doc: Document, params: SecretsParams, log: list[Edits] | Non
     repeated = repeated_values(value.decode() for value in values)
     for name, value in fields.items():
         for secret in repeated:
-            places = list(repeated_places(value, secret, params))
-            if log is not None and name == "text" and places:
-                log.append([(at, at + len(secret), params.replacement) for at in places])
-            value = _replaced(value, secret, places, params.replacement)
+            edits = [(at, at + len(secret), params.replacement) for at in repeated_places(value, secret, params)]
+            if log is not None and name == "text" and edits:
+                log.append(edits)
+            value = replaced(value, edits)
         again = any(True for secret in repeated for _ in repeated_places(value, secret, params))
         if again or _found(value.encode(), params, path if name == "text" else ""):
             return _remaining(doc, params)

@@ -49,14 +49,7 @@ def check_marked_text(
         if not stretches.first.lossless:
             same = np.array_equal(again, ids) or stretches.decode(again)[0] == text
             return "" if same or "\u2047" in text else "its decoded text encodes to tokens of another text"
-        size = len(text.encode("utf-8", "surrogatepass"))
-        if size != text_bytes:
-            return f"decodes to {size} bytes of text, {text_bytes} expected from provenance"
-        if not np.array_equal(again, ids):
-            return "its decoded text encodes to other tokens"
-        if expected and (found := document_id(text)) != expected:
-            return f"its text has the id {found.hex()}, {expected.hex()} expected from provenance"
-        return ""
+        return _fault_of_lossless(text, again, ids, text_bytes, expected)
 
 
 def check_text(
@@ -73,16 +66,23 @@ def check_text(
         text = tokenizer.decode(ids)
         again = tokenizer.encode(text)
         if tokenizer.lossless:
-            size = len(text.encode("utf-8", "surrogatepass"))
-            if size != text_bytes:
-                return f"decodes to {size} bytes of text, {text_bytes} expected from provenance"
-            if not np.array_equal(again, ids):
-                return "its decoded text encodes to other tokens"
-            if expected and (found := document_id(text)) != expected:
-                return f"its text has the id {found.hex()}, {expected.hex()} expected from provenance"
-            return ""
+            return _fault_of_lossless(text, again, ids, text_bytes, expected)
         if not text and text_bytes and len(ids) > 1:
             return f"decodes to an empty text, {text_bytes} bytes expected from provenance"
         if "\u2047" in text or np.array_equal(again, ids) or tokenizer.decode(again) == text:
             return ""
         return "its decoded text encodes to tokens of another text"
+
+
+def _fault_of_lossless(
+    text: str, again: npt.NDArray[Any], ids: npt.NDArray[Any], text_bytes: int, expected: bytes
+) -> str:
+    """What is wrong with the text that ids of a lossless tokenizer decode to. again: the ids that it encodes to."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size != text_bytes:
+        return f"decodes to {size} bytes of text, {text_bytes} expected from provenance"
+    if not np.array_equal(again, ids):
+        return "its decoded text encodes to other tokens"
+    if expected and (found := document_id(text)) != expected:
+        return f"its text has the id {found.hex()}, {expected.hex()} expected from provenance"
+    return ""
