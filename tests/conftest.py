@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import sampling
 
@@ -19,7 +19,15 @@ RESERVED = (".invalid", ".test", ".example", "localhost")  # names that RFC 2606
 PEAK_LIMIT = sampling.scaled(4_000_000_000, 2_500_000_000)  # bytes that a process of the tests may hold
 MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 
-settings.register_profile("session", deadline=None, max_examples=sampling.examples(100), print_blob=True)
+# On a machine of continuous integration Hypothesis would begin with a profile of its own, whose examples are others.
+settings.register_profile(
+    "session",
+    settings.get_profile("default"),
+    deadline=None,
+    max_examples=sampling.examples(100),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 found: dict[str, dict[str, Any]] = {}  # test process -> what it says at its end
 writes_no_bytecode = sys.dont_write_bytecode

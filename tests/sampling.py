@@ -1,4 +1,5 @@
-"""Which cells of a large matrix a session runs: some of them, chosen by the commit, so that every cell comes round.
+"""Which cells of a large matrix a session runs: some of them, chosen by the commit's number, so that every cell comes
+round.
 
 `make test-all` (REFINERY_TESTS=all) runs all of them. The choice depends on nothing but a seed: the summary prints it,
 and REFINERY_TEST_SEED sets it.
@@ -53,11 +54,21 @@ chosen: dict[str, tuple[int, int]] = {}  # matrix -> how many of its cells run, 
 
 @functools.cache
 def seed() -> str:
-    """The commit's hash; where there is no git, that of the sources. REFINERY_TEST_SEED comes first."""
+    """The commit's number, so an amended commit has the same samples; where that is not known its hash, and where there
+    is no git that of the sources. REFINERY_TEST_SEED comes first.
+    """
     given = os.environ.get(SEED, "")
     if given:
         return given
-    return (git("rev-parse", "HEAD") or source_digest())[:12]
+    number = commit_number()
+    return f"commit-{number}" if number is not None else (git("rev-parse", "HEAD") or source_digest())[:12]
+
+
+def commit_number() -> int | None:
+    """Of the checked-out commit along first parents; None where the history is not there: no git, a shallow clone."""
+    is_whole = git("rev-parse", "--is-shallow-repository") == "false"
+    count = git("rev-list", "--count", "--first-parent", "HEAD") if is_whole else ""
+    return int(count) if count else None
 
 
 def git(*words: str) -> str:
@@ -153,17 +164,14 @@ def scaled(full: int, small: int) -> int:
 
 @functools.cache
 def tenth() -> int:
-    """The commit's number modulo ten, counted along first parents; where the history is not there (no git, a shallow
-    clone), one that the seed gives. REFINERY_TEST_TENTH comes first.
-    """
+    """The commit's number modulo ten, or where that is not known, by the seed. REFINERY_TEST_TENTH comes first."""
     given = os.environ.get(TENTH, "")
     if given:
         if given not in map(str, range(TENTHS)):
             raise pytest.UsageError(f"{TENTH}: {given!r} was given, allowed are 0 to {TENTHS - 1}")
         return int(given)
-    is_whole = git("rev-parse", "--is-shallow-repository") == "false"
-    count = git("rev-list", "--count", "--first-parent", "HEAD") if is_whole else ""
-    return int(count) % TENTHS if count else tenth_of(seed())
+    number = commit_number()
+    return number % TENTHS if number is not None else tenth_of(seed())
 
 
 def tenth_of(node: str) -> int:

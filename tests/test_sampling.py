@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests import sampling
 from tests.sampling import ROOT, TENTHS, of_the_tenth, tenth, tenth_of
@@ -123,6 +124,24 @@ def test_ten_commits_in_a_row_have_ten_tenths(commits: None, tmp_path: Path, mon
             commit(tmp_path, str(number))
         found.append(tenth_at(tmp_path, monkeypatch))
     assert found == [number % TENTHS for number in range(2, TENTHS + 4)]
+
+
+def test_an_amended_commit_has_the_same_samples(commits: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(sampling.SEED, raising=False)
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    found = []
+    for words in (["first"], ["second"], ["mended", "--amend"]):
+        git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", *words)
+        monkeypatch.setattr(sampling, "ROOT", tmp_path)
+        sampling.seed.cache_clear()
+        found.append(sampling.seed())
+    sampling.seed.cache_clear()
+    assert found == ["commit-1", "commit-2", "commit-2"]
+
+
+def test_examples_are_chosen_by_the_seed_everywhere() -> None:
+    """Where the environment says CI, Hypothesis' own profile would choose them, so nobody else would see them."""
+    assert not settings().derandomize and settings().max_examples == sampling.examples(100)
 
 
 def test_without_a_history_the_seed_gives_the_tenth(

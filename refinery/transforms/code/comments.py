@@ -20,6 +20,7 @@ DEPTH = 200  # of the tree, below which comments are not looked for: at each nod
 WIDE = 2_000  # children of one ERROR node, from which on no query is used: at each it looks at those behind it
 SPACE = b" \t\n\r\x0b\x0c"
 EXPLAINED = 10  # bytes of comments that a byte of code can need: zlib.h has 7, RocksDB's options.h 5
+VISIBLE = re.compile(rb"[!-~]")
 LICENCE = re.compile(rb"licen[sc]e|copyright|\(c\) *[12][0-9]{3}|spdx|all rights reserved|redistribut", re.IGNORECASE)
 
 
@@ -49,14 +50,21 @@ def _query(language: str) -> tree_sitter.Query:
     return tree_sitter.Query(load_grammar(language), f"[{types}] @comment")
 
 
-def comment_places(parsed: Parsed, language: SourceLanguage) -> list[tuple[int, int]]:
+def comment_places(data: bytes, parsed: Parsed, language: SourceLanguage) -> list[tuple[int, int]]:
     """(begin, end) of the comments, in order, without those inside another one. Linear."""
     found = _walked if parsed.widest >= WIDE else _queried
     places: list[tuple[int, int]] = []
-    for place in sorted((node.start_byte, node.end_byte) for node in found(parsed.tree, language)):
-        if not places or place[0] >= places[-1][1]:
-            places.append(place)
+    for begin, end in sorted((node.start_byte, node.end_byte) for node in found(parsed.tree, language)):
+        if not places or begin >= places[-1][1]:
+            places.append((_sign(data, begin, end), end))
     return places
+
+
+def _sign(data: bytes, begin: int, end: int) -> int:
+    """Where a comment's sign is. After an error, grammars of JavaScript have white space before it in the comment, also
+    such as U+2028, which is not in SPACE."""
+    visible = VISIBLE.search(data, begin, end)
+    return visible.start() if visible else begin
 
 
 def _queried(tree: tree_sitter.Tree, language: SourceLanguage) -> Iterable[tree_sitter.Node]:
@@ -83,7 +91,7 @@ def _walked(tree: tree_sitter.Tree, language: SourceLanguage) -> Iterator[tree_s
 
 def look_at_comments(data: bytes, parsed: Parsed, language: SourceLanguage) -> Comments:
     """What a file's comments are. Linear."""
-    places = comment_places(parsed, language)
+    places = comment_places(data, parsed, language)
     size = code = len(data.translate(None, SPACE))
     loose = explaining = 0
     for run in _runs(data, places):

@@ -18,7 +18,7 @@ from tests.sampling import examples
 
 PIECES = ["//", "/*", "*/", "/", "*", "#", "\\", "\\\\", "\n", "\r\n", "\r", " ", '"', "'", "`", "a", "int a;\n", "é"]
 PIECES += ["<!--", "-->", '"""', 'r#"', "{", "}", "/**/", "/*/", "///", "//!", "/** a */", "#!/x\n", "f(a) {\n"]
-PIECES += ["#if 0\n", "#endif\n", "\x0b", "\x0c", "\u2028", "$", "%:", "??/\n"]
+PIECES += ["#if 0\n", "#endif\n", "\x0b", "\x0c", "\u2028", "\xa0", "\u3000", "\ufeff", "$", "%:", "??/\n"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -30,7 +30,7 @@ def test_no_text_has_more_comments_than_the_bound(language: str, text: str) -> N
     if parsed is None:
         return
     inside = sum(
-        len(data[begin:end].translate(None, SPACE)) for begin, end in comment_places(parsed, LANGUAGES[language])
+        len(data[begin:end].translate(None, SPACE)) for begin, end in comment_places(data, parsed, LANGUAGES[language])
     )
     assert inside / max(1, len(data.translate(None, SPACE))) <= comment_bound(data, language)
     assert comment_share(look_at(text, language)) <= comment_bound(data, language)
@@ -41,12 +41,23 @@ def test_no_text_has_more_comments_than_the_bound(language: str, text: str) -> N
 @given(text=st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_trees_with_wide_errors_have_the_same_comments(language: str, text: str) -> None:
     """A query is quadratic there, so they are walked."""
-    parsed = parse(text.encode(), LANGUAGES[language])
+    data, grammar = text.encode(), LANGUAGES[language]
+    parsed = parse(data, grammar)
     if parsed is not None:
-        wide = replace(parsed, widest=WIDE)
-        assert comment_places(wide, LANGUAGES[language]) == comment_places(
-            replace(parsed, widest=0), LANGUAGES[language]
-        )
+        narrow, wide = replace(parsed, widest=0), replace(parsed, widest=WIDE)
+        assert comment_places(data, narrow, grammar) == comment_places(data, wide, grammar)
+
+
+@pytest.mark.parametrize("language", [name for name in LANGUAGES if LANGUAGES[name].line_comment == "//"])
+@pytest.mark.parametrize("space", [" ", "\n\n", "\x0b", "\xa0", "\u2028", "\u3000", "\ufeff", " \u2028\t"])
+def test_comments_begin_at_their_sign(language: str, space: str) -> None:
+    """After an error, too: grammars of JavaScript have the white space in the comment there."""
+    for before in ("a;", "*/", "}", "= ="):
+        data = f"{before}{space}// b\n".encode()
+        parsed = parse(data, LANGUAGES[language])
+        assert parsed is not None
+        places = comment_places(data, parsed, LANGUAGES[language])
+        assert {data[begin:end].rstrip() for begin, end in places} <= {b"// b"}
 
 
 def test_the_widest_error_is_counted() -> None:
