@@ -14,8 +14,10 @@ import pytest
 import zstandard
 
 from refinery.loader.format.manifest import Manifest
+from tests.docs.recipe_commands import DATA, RECIPES, commands_of
 from tests.fake_hub import FakeHub, commit, fake_hub
 from tests.fake_s3 import FakeS3, fake_s3
+from tests.fork_server import fork_server
 from tests.loader.range_server import RangeServer, range_server
 from tests.pipelines.inputs import ROOT, run
 from tests.pipelines.small_runs import check_corpus, check_work, digests, folder_files, text_of
@@ -59,15 +61,18 @@ class Servers:
     s3: FakeS3
     tokenizer: Path
 
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"HF_ENDPOINT": self.hub.url, "HF_TOKEN": TOKEN, **self.s3.environment}
+
     def refine(self, output: Path, *more: object, check: bool = True) -> str:
         """`refine recipes/data/mix.yaml`, and what it printed."""
         settings = [f"sources.{name}.target={target}" for name, target in TARGETS.items()]
         settings += [f"tokenizer.path={self.tokenizer}", "shards.validation=0.1", "near_dup=off", "pii=off"]
         settings += [f"sources.redpajama.path_lists=['{self.web.url}/v1/urls.txt']"]
-        environment = {"HF_ENDPOINT": self.hub.url, "HF_TOKEN": TOKEN, **self.s3.environment}
         arguments = [part for setting in settings for part in ("--set", setting)]
         done = run("refine", ROOT / "recipes" / "data" / "mix.yaml", "--output", output, *arguments, *more,
-                   environment=environment, check=check)  # fmt: skip
+                   environment=self.environment, check=check)  # fmt: skip
         assert (done.returncode == 0) == check, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -176,3 +181,21 @@ def test_a_source_can_be_switched_off(servers: Servers, tmp_path: Path) -> None:
     assert "tokens" in text
     assert not any("allenai/c4" in request.path for request in servers.hub.hub.requests[asked:])
     assert set(tokens_by_source(tmp_path / "c")) == {"fineweb-edu", "redpajama", "slimpajama"}
+
+
+@pytest.mark.parametrize("recipe", DATA, ids=lambda path: path.stem)
+def test_the_commands_of_a_recipe_run(recipe: Path, servers: Servers, tmp_path: Path) -> None:
+    """As they stand in its comments, one after the other. But no variable leads to RedPajama's server, and the texts
+    here are short and near copies.
+    """
+    (tmp_path / "recipes").symlink_to(RECIPES)
+    if not any("train-tokenizer" in words for words in commands_of(recipe)):
+        (tmp_path / "tokenizer.json").symlink_to(servers.tokenizer)
+    server = f"sources.redpajama.path_lists=['{servers.web.url}/v1/urls.txt']"
+    for words in commands_of(recipe):
+        more = ["--set", "near_dup=off", "--set", "heuristics=off"] if words[1] == "refine" else []
+        more += ["--set", server] if "together.xyz" in (tmp_path / words[2]).read_text() else []
+        done = fork_server().run(*words[1:], *more, folder=tmp_path, environment=servers.environment)
+        assert done.code == 0, done.err
+        output = tmp_path / words[words.index("--output") + 1]
+        assert output.is_file() or check_corpus(folder_files(output)).shards
