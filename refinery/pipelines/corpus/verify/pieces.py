@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry
+from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry, read_index
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.file_checks import SCRATCH, check_file, collect
@@ -50,6 +50,7 @@ FILE, TOKENIZER, SHARD, PHASE, PART, BEFORE = "file", "tokenizer", "shard", "pha
 OUTPUT = "output"  # of the shape of an input
 UNCOUNTED = (PART, BEFORE)  # kinds of which the bytes that are read are not counted as work
 SAMPLES = 8  # documents decoded per shard
+BEGINNING = 64  # tokens of the first document that are shown as text
 
 
 def samples_of(full: bool) -> int:
@@ -226,8 +227,25 @@ class Checker:
         }
         if facts.ends:
             finding.facts["ends"] = [list(key) for key in facts.ends]
+        if not piece.number and self.manifest.has_tokens and not finding.failures:
+            finding.facts["beginning"] = self._beginning(shard)
         if facts.hashes is not None and facts.ids is not None:
             finding.facts[LOOKUP] = sum_rows(self._lookup.rows[shard.provenance.path], facts.hashes)
+
+    def _beginning(self, shard: ShardEntry) -> str:
+        """The first tokens of the shard's first document as text, for a person to read; "" where no tokenizer is
+        loaded. Of a shard without failures. Cost: its index."""
+        tokenizer, _ = self._tokenizer
+        if tokenizer is None:
+            return ""
+        index = read_index(self.store.read(shard.idx.path), shard.idx.path)
+        head = int(self.manifest.tokenizer.bos_id is not None)
+        count = min(head + BEGINNING, int(index.lengths[0])) if len(index) else 0
+        ids = np.frombuffer(self.store.read(shard.bin.path, 0, count * index.dtype.itemsize), index.dtype)[head:]
+        with self._lock:
+            if isinstance(tokenizer, WithControls):
+                return tokenizer.stretches.decode(ids)[0]
+            return tokenizer.decode(ids)
 
     def _check_tokens(self, facts: ShardFacts, finding: Finding) -> None:
         """Tokens, index and packed rows."""

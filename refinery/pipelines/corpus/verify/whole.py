@@ -1,5 +1,6 @@
 """The verdict on a corpus from the findings of its pieces, what was joined, and what only the whole can tell."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,6 +59,7 @@ class Report(Verdict):
     files: int = 0
     bytes: int = 0
     decoded: int = 0
+    beginning: str = ""  # what the first tokens of the first document say
     packed: str = ""  # what its packed rows are, in a line
     removals: int = 0
     dropped_later: int = 0
@@ -74,6 +76,9 @@ class Report(Verdict):
             f"read {many(self.files, 'file')}, {human_bytes(self.bytes)} in {self.seconds:.1f} s{speed}, "
             f"{'decoded' if self.has_tokens else 'read back'} {many(self.decoded, 'document')}",
         ]
+        lines += (
+            [f"the first document begins: {json.dumps(self.beginning, ensure_ascii=False)}"] if self.beginning else []
+        )
         lines += [self.packed] if self.packed else []
         if self.removals:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
@@ -104,6 +109,7 @@ class Whole:
         store, manifest, damaged = self.store, self.manifest, self._damaged
         report.shards, report.packed = len(manifest.shards), packed_line(manifest)
         report.has_tokens = manifest.has_tokens
+        report.beginning = next((facts["beginning"] for facts in self._shards if "beginning" in facts), "")
         yield from collect(MANIFEST, check_manifest(manifest))
         yield from collect(RUN, check_run(store, manifest))
         plan = read_plan(manifest.recipe)

@@ -52,7 +52,17 @@ def test_good_corpus(corpus: Path) -> None:
     assert report.tokens == sum(len(encode(text)) for text in texts)
     assert (report.shards, report.files) == (5, 1 + 4 + 15 + 4)
     assert report.summary_lines()[-1] == "all checks passed"
+    assert report.read_lines()[2] == 'the first document begins: "one fine day"'
     assert check(corpus, decode=False).decoded == check(corpus, samples=0).decoded == 0
+
+
+def test_the_beginning_is_cut_and_cannot_write_on_a_terminal(tmp_path: Path) -> None:
+    """Sixty-four tokens, here bytes; a sign that is cut is U+FFFD."""
+    texts = {("train", "web"): [["é\n\x1b[2J" + "a" * 56 + "é and the rest"]]}
+    report = check(build_corpus(tmp_path / "corpus", texts=texts))
+    assert report.failures == []
+    assert report.beginning == "é\n\x1b[2J" + "a" * 56 + "\ufffd"
+    assert report.read_lines()[2].startswith('the first document begins: "é\\n\\u001b[2Jaaa')
 
 
 def test_good_corpus_with_the_real_tokenizer(corpus: Path) -> None:

@@ -47,7 +47,7 @@ def test_good_removals(tmp_path: Path, files: int) -> None:
     assert report.failures == []
     assert (report.removals, report.dropped_later) == (10, 1)
     assert (
-        report.summary_lines()[2] == "10 removed by deduplication; later stages dropped 1 of the documents kept instead"
+        report.summary_lines()[3] == "10 removed by deduplication; later stages dropped 1 of the documents kept instead"
     )
 
 
