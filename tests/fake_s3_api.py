@@ -49,6 +49,11 @@ class PartsUpload:
     parts: dict[int, StoredObject] = field(default_factory=dict)
 
 
+def own_headers(request: Request) -> dict[str, str]:
+    """Those of a writer that stay with an object."""
+    return {n: value for n, value in request.headers.items() if n.startswith("x-amz-meta-") or n == "cache-control"}
+
+
 class S3Api:
     """objects: (bucket, key) -> StoredObject; an entry is replaced as a whole. changes: as of Api in fake_gcs_api.py.
 
@@ -227,7 +232,7 @@ class S3Api:
         headers = request.headers
         if "x-amz-trailer" in headers or "aws-chunked" in headers.get("content-encoding", ""):
             raise NotImplementedError("bodies in signed pieces")
-        kept = {name: value for name, value in headers.items() if name.startswith("x-amz-meta-")}
+        kept = own_headers(request)
         digest = base64.b64encode(hashlib.md5(request.body).digest()).decode()  # noqa: S324 - as S3 does
         if headers.get("content-md5", digest) != digest:
             raise S3Error("BadDigest")
@@ -269,7 +274,7 @@ class S3Api:
         asked = request.headers.get("x-amz-checksum-type", "")
         if asked and "refused" in (self.checksums, self.whole):
             raise S3Error("InvalidRequest", message="checksum type")
-        kept = {name: value for name, value in request.headers.items() if name.startswith("x-amz-meta-")}
+        kept = own_headers(request)
         name = f"upload-{next(self._numbers)}"
         self.uploads[name] = PartsUpload(bucket, key, kept, asked == "FULL_OBJECT" and self.whole == "known")
         inside = f"<Bucket>{bucket}</Bucket><Key>{as_xml_text(key)}</Key><UploadId>{name}</UploadId>"

@@ -30,7 +30,7 @@ from refinery.loader.storage.gcs_upload import (
     size_and_sum,
 )
 from refinery.loader.storage.remote_store import BucketStore, ObjectInfo, Page
-from refinery.loader.storage.store import Names, StorageError, conflict, size_and_crc32c
+from refinery.loader.storage.store import Names, StorageError, cache_control, conflict, size_and_crc32c
 
 T = TypeVar("T")
 
@@ -169,7 +169,7 @@ class GcsStore(BucketStore):
             raise conflict(url, found[:2], expected)
 
     def replace(self, name: str, data: bytes) -> None:
-        self._upload(name, data, size_and_crc32c(data))  # idempotent: writing the same bytes twice is harmless
+        self._upload(name, data, size_and_crc32c(data), True)  # idempotent: writing the same bytes twice is harmless
 
     def delete(self, name: str) -> None:
         from google.api_core import exceptions
@@ -181,13 +181,16 @@ class GcsStore(BucketStore):
     def delete_many(self, names: Iterable[str]) -> Names:
         return delete_objects(self, names)
 
-    def _upload(self, name: str, source: bytes | Path, given: tuple[int, str], **conditions: int) -> None:
+    def _upload(
+        self, name: str, source: bytes | Path, given: tuple[int, str], is_replaced: bool = False, **conditions: int
+    ) -> None:
         """Write an object; the service gets its checksum and rejects other bytes. Memory: one chunk."""
         url, (size, crc32c) = self.url(name), given
         options = {"content_type": CONTENT_TYPE, "checksum": None, "retry": None, **conditions}
 
         def new_blob() -> Any:
             blob = self.blob(name)
+            blob.cache_control = cache_control(name, is_replaced)
             blob.crc32c = base64.b64encode(bytes.fromhex(crc32c)).decode()
             return blob
 

@@ -21,7 +21,7 @@ from refinery.loader.storage.aws.signing import encoded_path
 from refinery.loader.storage.fetch import Attempt, FetchParams, Transient
 from refinery.loader.storage.gcs_upload import open_bytes
 from refinery.loader.storage.s3_client import Answer, Answered, Ask, S3Client
-from refinery.loader.storage.store import StorageError
+from refinery.loader.storage.store import StorageError, cache_control
 
 PART = 8 << 20  # bytes of one request, and of memory, for objects of up to MOST_PARTS of them; 5 MiB is the least
 MOST_PARTS = 10_000
@@ -75,6 +75,12 @@ class Upload:
     exclusive: bool
     retried: Callable[..., Any]
 
+    @property
+    def _headers(self) -> dict[str, str]:
+        """Those that stay with the object."""
+        kept = cache_control(self.key, is_replaced=not self.exclusive)
+        return {"content-type": CONTENT_TYPE, "cache-control": kept, METADATA: self.given[1]}
+
     def write(self) -> Written | None:
         """What was written; None where an object is there that may be another one, or this one of an earlier try whose
         answer was lost.
@@ -107,10 +113,10 @@ class Upload:
         return {"if-none-match": "*"} if self.exclusive else {}
 
     def _at_once(self) -> Written:
-        size, crc32c = self.given
+        crc32c = self.given[1]
         assert not isinstance(self.source, ObjectThere)  # noqa: S101 - these are copied in parts
         sha256 = _sha256(self.source)
-        headers = {"content-type": CONTENT_TYPE, METADATA: crc32c, **self._condition()}
+        headers = self._headers | self._condition()
 
         passed = frozenset[int | str]((412,) if self.exclusive else ())
         ask = Ask("PUT", self.key, (), headers, self.source, sha256, passed)
@@ -119,7 +125,7 @@ class Upload:
             return written(with_checksum(self.client, attempt, crc32c, ask))
 
         try:
-            found: Written = self.retried(put, patient(self.params, size))
+            found: Written = self.retried(put, patient(self.params, self.given[0]))
         except Answered:
             raise Exists from None
         return found
@@ -137,7 +143,7 @@ class Upload:
         client = self.client
 
         def begin(attempt: Attempt) -> str:
-            headers = {"content-type": CONTENT_TYPE, METADATA: self.given[1]}
+            headers = self._headers
             whole = {"x-amz-checksum-algorithm": "CRC32C", "x-amz-checksum-type": "FULL_OBJECT"}
             ask = Ask("POST", self.key, (("uploads", ""),), headers, passed=UNKNOWN_HEADER)
             if client.whole_checksums:

@@ -33,6 +33,7 @@ Names = list[str]  # inside the classes, `list` is a method
 
 CHUNK = 8 << 20
 _NO_PARTS = frozenset({"", ".", ".."})
+REVALIDATED = (".json", ".html", ".md")  # files that tell of others, and may be others in a later version of a prefix
 WRITES = 3  # of a temporary file that is swept or whose folder is pruned meanwhile
 
 
@@ -105,6 +106,18 @@ def _chunks(source: bytes | Path | BinaryIO) -> Iterator[bytes]:
     else:
         while chunk := source.read(CHUNK):
             yield chunk
+
+
+def cache_control(name: str, is_replaced: bool = False) -> str:
+    """How long a cache may keep an object, as the header of that name (RFC 9111; RFC 8246): data files never change, so
+    it need not ask again. What names them is asked for again each time, which costs an answer without a body.
+
+    Not `public`, so no shared cache keeps what was sent to somebody who signed in. is_replaced: by Store.replace.
+
+    >>> cache_control("train/web/shard-00000-of-00001.bin"), cache_control("manifest.json")
+    ('max-age=31536000, immutable', 'no-cache')
+    """
+    return "no-cache" if is_replaced or name.endswith(REVALIDATED) else "max-age=31536000, immutable"
 
 
 def check_name(name: str) -> str:

@@ -31,7 +31,7 @@ from refinery.loader.storage.fetch import FetchError, Transient
 from refinery.loader.storage.gcs_store import GcsStore
 from refinery.loader.storage.gcs_upload import UPLOAD_CHUNK
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import StorageConflict, StorageError
+from refinery.loader.storage.store import StorageConflict, StorageError, size_and_crc32c
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
 from tests.loader.store_calls import QUICK, SHORT_DEADLINE, SMALL, TRANSIENT, once_at, patience, use, write_x
 from tests.sampling import examples, one_commit_in_four, sampled
@@ -371,3 +371,20 @@ def test_check_fails_within_seconds(server: FakeGcs, monkeypatch: pytest.MonkeyP
     server.on_call = lambda call: Fault("status", 503)
     with pytest.raises(StorageError, match="gs://bucket: cannot be listed"):
         open_store("gs://bucket").check()
+
+
+@pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
+def test_caches_keep_what_never_changes(server: FakeGcs, store: GcsStore, data: bytes) -> None:
+    """And ask again for what names it; also of an object that the service copied."""
+    for name in ("train/shard.bin", "manifest.json"):
+        store.create(name, data)
+    store.replace("marker", data)
+    GcsStore("gs://bucket/copied", QUICK).copy_from(store, "train/shard.bin", size_and_crc32c(data))
+    kept = {name: stored.fields.get("cacheControl") for (_, name), stored in server.objects.items()}
+    immutable = "max-age=31536000, immutable"
+    assert kept == {
+        "p/train/shard.bin": immutable,
+        "copied/train/shard.bin": immutable,
+        "p/manifest.json": "no-cache",
+        "p/marker": "no-cache",
+    }

@@ -302,3 +302,14 @@ def test_the_service_copies_large_objects(server: FakeS3, store: S3Store, monkey
     server.put("bucket", "s/x", LARGE[:-1] + b"!")
     with pytest.raises(StorageConflict):
         copy_object(store, S3Store("s3://bucket/s", QUICK), "x", *size_and_crc32c(LARGE))
+
+
+@pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
+def test_caches_keep_what_never_changes(server: FakeS3, store: S3Store, data: bytes) -> None:
+    """And ask again for what names it."""
+    for name in ("train/shard.bin", "manifest.json"):
+        store.create(name, data)
+    store.replace("marker", data)
+    kept = {name: stored.headers["cache-control"] for (_, name), stored in server.objects.items()}
+    immutable = "max-age=31536000, immutable"
+    assert kept == {"p/train/shard.bin": immutable, "p/manifest.json": "no-cache", "p/marker": "no-cache"}
