@@ -94,6 +94,7 @@ class Api:
     def __init__(self, *buckets: str) -> None:
         self.objects: dict[tuple[str, str], Stored] = {}
         self.buckets = set(buckets)
+        self.bucket_fields: dict[str, dict[str, Any]] = {}  # what a bucket says of itself, beside the usual
         self.changes: list[tuple[str, str, str]] = []
         self.page_size = 1000
         self.rewrite_bytes = 1 << 40
@@ -164,7 +165,8 @@ class Api:
 
     def _get_bucket(self, request: Request, bucket: str, name: str) -> Answer:
         fixed = {"kind": "storage#bucket", "id": bucket, "name": bucket, "projectNumber": "1", "location": "US"}
-        return as_json(fixed | {"locationType": "multi-region", "softDeletePolicy": {"retentionDurationSeconds": "0"}})
+        usual = {"locationType": "multi-region", "softDeletePolicy": {"retentionDurationSeconds": "0"}}
+        return as_json(fixed | usual | self.bucket_fields.get(bucket, {}))
 
     def _list(self, request: Request, bucket: str, name: str) -> Answer:
         query = request.query
