@@ -36,7 +36,6 @@ from refinery.pipelines.run.funnel import build_funnel, check_sums, funnel_table
 from refinery.pipelines.run.input_borders import input_borders
 from refinery.pipelines.run.inputs_read.settle import with_sums
 from refinery.pipelines.run.inputs_read.text_fields import settle_text_fields
-from refinery.pipelines.run.launch_lines import launch_lines, refuse_unseen
 from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
@@ -63,6 +62,7 @@ from refinery.pipelines.run.source_table import source_rows, source_table, token
 from refinery.pipelines.run.wall_clock import ENDED, STARTED, note_time, read_times
 from refinery.pipelines.run.writing.last_job import last_job
 from refinery.pipelines.run.writing.output_files import check_outputs, new_fields
+from refinery.pipelines.runners.launch_lines import launch_lines, refuse_unseen
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.wording import many

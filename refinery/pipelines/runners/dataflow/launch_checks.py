@@ -173,9 +173,9 @@ CHECKS: tuple[Check, ...] = (
         wrong.many_labels,
     ),
     refused(
-        "labels", "--labels", "a key that a run sets itself: app, refinery-…",
-        "billing and alerts find the jobs of a run by it; choose another key",
-        "this project's code: refinery/pipelines/runners/dataflow/job_records.py", wrong.own_labels,
+        "labels", "--labels", "app, with a value that is not refinery",
+        "a launch sets it to `refinery`, by which billing and alerts find its jobs; choose another key",
+        "this project's code: refinery/pipelines/runners/dataflow/launch_flags.py", wrong.own_labels,
     ),
     refused(
         "account", "--service_account_email", "the default account of Compute Engine or App Engine, or a service agent",
@@ -196,7 +196,7 @@ CHECKS: tuple[Check, ...] = (
         "the launcher and the workers need the same Python; launch with the image's", IMAGES, wrong.other_python,
     ),
     warned(
-        "image", "--sdk_container_image", "in a registry of another region than --region",
+        "image", "--sdk_container_image", "in a registry outside --region",
         "every worker pulls it across regions, which takes longer and is billed; push it to the region of the job",
         REGISTRY_PRICES, wrong.far_image,
     ),
@@ -215,12 +215,12 @@ CHECKS: tuple[Check, ...] = (
         f"{GOOGLE}/dataflow/docs/shuffle-for-batch", wrong.shuffle_on_disks,
     ),
     warned(
-        "buckets", "input", "in another place than --region",
+        "buckets", "input", "outside --region",
         "data that leaves its location is billed for each GB; run where the input is, or copy it once", PRICES,
         wrong.far_input,
     ),
     warned(
-        "buckets", "--output, --work, --temp_location, --staging_location", "a bucket in another place than --region",
+        "buckets", "--output, --work, --temp_location, --staging_location", "a bucket outside --region",
         "all that workers write and read back crosses regions, and is billed; use a bucket in the region of the job",
         PRICES, wrong.far_output,
     ),

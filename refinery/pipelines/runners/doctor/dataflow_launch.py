@@ -40,10 +40,10 @@ def launch(
         yield from files(recipe)
     if not lines:
         yield ok("Dataflow", "all needed flags are given; only their names were checked")
-        inputs = [path for _, path in named_files(recipe)] if recipe is not None else ()
-        own = sorted(recipe.CODE.files) if recipe is not None else ()
         yield from workers(recipe, flags)
-        yield from advice(Launch(flags, output, work, inputs, own, read, looks))
+    inputs = [path for _, path in named_files(recipe)] if recipe is not None else ()
+    own = sorted(recipe.CODE.files) if recipe is not None else ()
+    yield from advice(Launch(flags, output, work, inputs, own, read, looks), not lines)
 
 
 def files(recipe: Recipe) -> Iterator[Finding]:
@@ -85,10 +85,14 @@ def workers(recipe: Recipe | None, flags: Sequence[str]) -> Iterator[Finding]:
         )
 
 
-def advice(launch: Launch) -> Iterator[Finding]:
-    """Warnings of the table of checks, a line that names the machines where none is about them, and the quotas."""
-    found = list(report(launch))
-    if not any(topic == "machines" for topic, _, _ in found):
+def advice(launch: Launch, is_sound: bool) -> Iterator[Finding]:
+    """Warnings of the table of checks, and the quotas; nothing for flags that Beam cannot read. is_sound: nothing else
+    is wrong with the launch; then a line names the machines, unless a warning is about them."""
+    try:
+        found = list(report(launch))
+    except ValueError:
+        return
+    if is_sound and not any(topic == "machines" for topic, _, _ in found):
         job = JobRequest(with_environment(launch.flags)[1])
         machines = "machines that Dataflow Prime chooses" if job.is_prime else job.machine
         yield ok("Dataflow, machines", f"{machines}, {job.most_workers} at most")

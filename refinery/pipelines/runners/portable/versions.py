@@ -81,7 +81,7 @@ def job_server(jar: str, which: str) -> Iterator[Note]:
     """The job server of Beam that the runner starts. jar: a path or address, "" for Beam's own. which: "flink:2.1"."""
     named = JAR_VERSION.search(jar)
     if named and named[1] != BEAM:
-        yield Note("problem", f"job server: {jar} is of Beam {named[1]}, {BEAM} is needed: name that one, or none")
+        yield Note("problem", f"job server: {jar} has Beam {named[1]}; give the one of Beam {BEAM}, or none")
     elif jar and "://" not in jar and not os.path.isfile(jar):
         yield Note("problem", f"job server: {jar} is not a file; correct the path, or leave the flag out")
     elif not jar:
@@ -125,7 +125,7 @@ def flink_cluster(address: str, wanted: str) -> Iterator[Note]:
         )
     else:
         yield Note(
-            "problem", f"Flink {version:.40} at {address}, but Beam {BEAM} has job servers for {', '.join(known)} alone"
+            "problem", f"Flink {version:.40} at {address}, but Beam {BEAM} has job servers only for {', '.join(known)}"
         )
 
 
@@ -137,7 +137,5 @@ def spark_cluster(address: str, wanted: str) -> Iterator[Note]:
         fits = version.split(".")[0] == wanted
         line = f"Spark {version:.40} at {address}"
         yield (
-            Note("ok", line)
-            if fits
-            else Note("problem", f"{line}, but Beam {BEAM} has a job server for {wanted} alone")
+            Note("ok", line) if fits else Note("problem", f"{line}, but Beam {BEAM} has a job server only for {wanted}")
         )

@@ -72,7 +72,6 @@ MISTAKES = [
     ("""--labels='{"team": "Corpora"}'""", "labels"),
     (" ".join(LABEL.format(f"key-{number}=x") for number in range(62)), "many_labels"),
     (LABEL.format("app=web"), "own_labels"),
-    (LABEL.format("refinery-run=7"), "own_labels"),
     (f"{ACCOUNT}=123456-compute@developer.gserviceaccount.com", "default_account"),
     (f"{ACCOUNT}=my-project@appspot.gserviceaccount.com", "default_account"),
     (f"{ACCOUNT}=service-123456@dataflow-service-producer-prod.iam.gserviceaccount.com", "default_account"),

@@ -94,7 +94,7 @@ def test_job_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert found("") == ("ok", f"job server: {jar.name} is in Beam's cache")
     assert list(job_server(str(jar), "flink:2.1")) == []
     what, line = found("https://example.org/beam-runners-flink-2.1-job-server-2.1.0.jar")
-    assert what == "problem" and f"is of Beam 2.1.0, {BEAM} is needed" in line
+    assert what == "problem" and f"has Beam 2.1.0; give the one of Beam {BEAM}" in line
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_clusters_say_their_versions(rest: tuple[str, dict[str, object]]) -> Non
     ((what, line),) = flink("1.20.2")
     assert what == "problem" and line.endswith("give --flink_version=1.20")
     ((what, line),) = flink("1.14.0")
-    assert what == "problem" and "has job servers for 1.19, " in line
+    assert what == "problem" and "has job servers only for 1.19, " in line
     assert flink(None) == [] and flink(7) == []
     answers["/config"] = []
     assert list(flink_cluster(f"http://{address}/", "2.1")) == []
