@@ -239,27 +239,28 @@ def test_what_a_bucket_says(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_dry_run_says_what_the_table_says(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In buckets: warnings, and the quotas. What is refused is the only line."""
-    recipe = (small / "recipe.yaml").read_text().replace(str(small), "gs://raw")
-    with fake_gcs("raw", "out") as server:
+    """In buckets: warnings, and the quotas. What is refused is the only line. No other test has these buckets: a process
+    remembers what it has loaded by name."""
+    recipe = (small / "recipe.yaml").read_text().replace(str(small), "gs://dry-raw")
+    with fake_gcs("dry-raw", "dry-out") as server:
         server.use(monkeypatch)
         for path in small.iterdir():
-            server.api.put("raw", path.name, path.read_bytes())
-        server.api.bucket_fields["raw"] = {"location": "US-EAST1"}
-        server.api.bucket_fields["out"] = {
+            server.api.put("dry-raw", path.name, path.read_bytes())
+        server.api.bucket_fields["dry-raw"] = {"location": "US-EAST1"}
+        server.api.bucket_fields["dry-out"] = {
             "location": "EUROPE-WEST4",
             "softDeletePolicy": {"retentionDurationSeconds": "604800"},
         }
         (tmp_path / "buckets.yaml").write_text(recipe)
-        needed = [flag.replace("gs://staging", "gs://out") for flag in NEEDED]
-        where = ("--runner", "DataflowRunner", "--output", "gs://out/corpus", "--dry-run", *needed)
+        needed = [flag.replace("gs://staging", "gs://dry-out") for flag in NEEDED]
+        where = ("--runner", "DataflowRunner", "--output", "gs://dry-out/corpus", "--dry-run", *needed)
         assert execute(["refine", str(tmp_path / "buckets.yaml"), *where, "--machine_type=n2-highcpu-4"]) == 0
         said = capsys.readouterr().out
         assert execute(["refine", str(tmp_path / "buckets.yaml"), *where, "--disk_size_gb=5"]) == 2
         refused = capsys.readouterr().err
-        assert not [name for bucket, name in server.api.objects if bucket == "out"]
+        assert not [name for bucket, name in server.api.objects if bucket == "dry-out"]
     assert "warning: --machine_type: n2-highcpu-4 has less than 4 GB" in said
-    assert "warning: input: gs://raw is in us-east1, the job in europe-west4" in said
-    assert "warning: --work, --temp_location, --staging_location: gs://out keeps what is deleted for 7 days" in said
+    assert "warning: input: gs://dry-raw is in us-east1, the job in europe-west4" in said
+    assert "warning: --work, --temp_location, --staging_location: gs://dry-out keeps what is deleted for 7 days" in said
     assert "quotas: at most 200 N2_CPUS" in said and said.endswith("nothing was written\n")
     assert "--disk_size_gb: 5 GB given: " in refused and len(refused.splitlines()) == 1
