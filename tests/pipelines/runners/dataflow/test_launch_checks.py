@@ -239,8 +239,8 @@ def test_what_a_bucket_says(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_dry_run_says_what_the_table_says(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In buckets: warnings, and the quotas. What is refused is the only line. No other test has these buckets: a process
-    remembers what it has loaded by name."""
+    """In buckets: warnings, and the quotas. What is refused is the only line. No other test has these buckets, since a
+    process remembers what it has loaded by name."""
     recipe = (small / "recipe.yaml").read_text().replace(str(small), "gs://dry-raw")
     with fake_gcs("dry-raw", "dry-out") as server:
         server.use(monkeypatch)
