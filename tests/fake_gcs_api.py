@@ -94,6 +94,7 @@ class Api:
     def __init__(self, *buckets: str) -> None:
         self.objects: dict[tuple[str, str], Stored] = {}
         self.buckets = set(buckets)
+        self.paid_by: dict[str, str] = {}  # buckets with requester pays -> the project that may pay
         self.bucket_fields: dict[str, dict[str, Any]] = {}  # what a bucket says of itself, beside the usual
         self.changes: list[tuple[str, str, str]] = []
         self.page_size = 1000
@@ -145,6 +146,10 @@ class Api:
         try:
             if bucket and bucket not in self.buckets:
                 raise Refused(404, "The specified bucket does not exist.")
+            if bucket in self.paid_by and request.query.get("userProject") is None:
+                raise Refused(400, "Bucket is a requester pays bucket but no user project provided.")
+            if bucket in self.paid_by and request.query["userProject"] != self.paid_by[bucket]:
+                raise Refused(403, "The caller may not use this project.")
             method: Callable[[Request, str, str], Answer] = getattr(self, "_" + kind.replace("-", "_"))
             answer = method(request, bucket, name)
         except Refused as error:

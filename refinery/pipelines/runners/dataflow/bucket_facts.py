@@ -1,4 +1,4 @@
-"""What a bucket of Cloud Storage says of itself: where it is, whether deleted objects are billed, who pays."""
+"""What a bucket of Cloud Storage says of itself: where it is, and whether deleted objects are billed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +24,13 @@ class Use(StrEnum):
 @dataclass(frozen=True)
 class BucketFacts:
     """places: regions or a multi-region, in lower case. kept_days: how long a deleted object is still stored and
-    billed. requester_pays: requests name a project that is billed.
+    billed.
     """
 
     name: str
     uses: frozenset[Use] = frozenset()
     places: Sequence[str] = ()
     kept_days: float = 0.0
-    requester_pays: bool = False
 
     def has(self, region: str) -> bool:
         """Whether the bucket's data is in that region itself."""
@@ -51,7 +50,7 @@ def look_at(bucket: str, uses: frozenset[Use], params: FetchParams) -> BucketFac
         policy = found.soft_delete_policy
         kept = float((policy.retention_duration_seconds if policy else 0) or 0) / DAY
         places = tuple(str(place).lower() for place in found.data_locations or [found.location] if place)
-        return BucketFacts(bucket, uses, places, kept, bool(found.requester_pays))
+        return BucketFacts(bucket, uses, places, kept)
 
     try:
         return store.retried("be looked up", store.root, once)

@@ -139,10 +139,14 @@ def read_recipe(asked: Asked, recipes: "list[Recipe]") -> Iterator[Finding]:
 
 
 def places_of(recipe: "Recipe") -> Iterator[str]:
-    """Every place that a run of the recipe reads by name."""
+    """Every place that a run of the recipe reads by name, but those that only a source's own project may list: that
+    source is looked at as a whole."""
     from refinery.pipelines.runners.dataflow.flag_checks import named_files
 
-    yield from (path for _, path in named_files(recipe))
+    billed = {
+        path for source in recipe.sources if source.requester_pays for path in (*source.paths, *source.path_lists)
+    }
+    yield from (path for _, path in named_files(recipe) if path not in billed)
 
 
 def guarded(check: str, call: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:

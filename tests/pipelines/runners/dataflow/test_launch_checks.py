@@ -219,7 +219,7 @@ def test_what_a_bucket_says(monkeypatch: pytest.MonkeyPatch) -> None:
     places[Use.TEMPORARY] = ["gs://out/a/work", "gs://gone/tmp"]
     with fake_gcs("raw", "out") as server:
         server.use(monkeypatch)
-        server.api.bucket_fields["raw"] = {"location": "EU", "billing": {"requesterPays": True}}
+        server.api.bucket_fields["raw"] = {"location": "EU"}
         server.api.bucket_fields["out"] = {
             "location": "EUR4",
             "customPlacementConfig": {"dataLocations": ["EUROPE-NORTH1", "EUROPE-WEST4"]},
@@ -228,7 +228,7 @@ def test_what_a_bucket_says(monkeypatch: pytest.MonkeyPatch) -> None:
         found, unknown = known_facts(places, QUESTION)
     assert unknown == ["gone"]
     assert found == [
-        BucketFacts("raw", frozenset({Use.INPUT}), ("eu",), 0, True),
+        BucketFacts("raw", frozenset({Use.INPUT}), ("eu",)),
         BucketFacts("out", frozenset({Use.OUTPUT, Use.TEMPORARY}), ("europe-north1", "europe-west4"), 7.0),
     ]
 
