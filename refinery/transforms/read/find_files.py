@@ -76,13 +76,14 @@ def without_credentials(said: object) -> str:
     return _ADDRESS.sub(lambda address: without_secrets(address[0]), str(said))
 
 
-def find_file(path: str) -> Found:
-    """One file by its exact name, with size and version: nothing in it is a pattern. At most one request.
+def find_file(path: str, payer: str = "") -> Found:
+    """One file by its exact name, with size and version: nothing in it is a pattern. At most one request. payer: who
+    pays for it, as `requester_pays` of a source.
 
     Raises FileNotFoundError where it is not there, and OSError and ValueError as its storage does.
     """
     if is_remote(path):
-        return measure([Found(path)])[0]
+        return measure([Found(path)], payer)[0]
     if not os.path.isfile(path):
         raise FileNotFoundError(path)
     return Found(path, os.path.getsize(path))

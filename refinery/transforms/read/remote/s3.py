@@ -13,6 +13,6 @@ class S3Inputs(S3Store, BucketInputs):
     lists_checksums = False
 
     def pay(self, payer: str) -> None:
-        """S3 asks for consent alone: who signs the requests pays."""
+        """S3 only asks for consent: who signs the requests pays."""
         if payer:
             self._settings = replace(self._settings, requester_pays=True)

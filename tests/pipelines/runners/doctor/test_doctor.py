@@ -344,6 +344,21 @@ def test_modules_of_ones_own(tmp_path: Path, small: Path, capsys: pytest.Capture
     assert state == "warning" and text.startswith("your own modules, too_many_digits.py, must also be in europe-west4-")
 
 
+def test_a_bucket_that_a_source_pays_for_is_not_asked_without(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The source itself is looked into, by its project."""
+    with fake_gcs("paid") as server:
+        server.use(monkeypatch)
+        server.api.put("paid", "a.jsonl", (small / "a.jsonl").read_bytes())
+        server.api.paid_by["paid"] = "my-project"
+        words = (small / "recipe.yaml", "--input", "gs://paid/*.jsonl")
+        code, found = doctor(capsys, *words, "--set", "sources.s.requester_pays=my-project")
+        assert code == 0 and found["source s"][0][1].startswith("1 file, ") and "gs://paid" not in found
+        code, found = doctor(capsys, *words)
+        assert code == 1 and "name the project that pays: `requester_pays` of the source" in str(found["gs://paid"])
+
+
 # --- other engines --------------------------------------------------------------------------------------------------
 
 
