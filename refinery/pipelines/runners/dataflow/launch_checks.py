@@ -121,7 +121,7 @@ CHECKS: tuple[Check, ...] = (
     warned(
         "disks", "--disk_size_gb", "less than 30 GB, and a part of 256 MB for each bundle that runs at once",
         "every bundle writes its part or shard to the disk before it is published; give a larger disk",
-        OWN_MEMORY, wrong.crowded_disk,
+        "this project's code: refinery/transforms/write/write_documents.py", wrong.crowded_disk,
     ),
     refused(
         "disks", "--worker_disk_type", "a bare name such as pd-ssd",
