@@ -94,6 +94,8 @@ class Api:
     def __init__(self, *buckets: str) -> None:
         self.objects: dict[tuple[str, str], Stored] = {}
         self.buckets = set(buckets)
+        self.paid_by: dict[str, str] = {}  # buckets with requester pays -> the project that may pay
+        self.bucket_fields: dict[str, dict[str, Any]] = {}  # what a bucket says of itself, beside the usual
         self.changes: list[tuple[str, str, str]] = []
         self.page_size = 1000
         self.rewrite_bytes = 1 << 40
@@ -144,6 +146,10 @@ class Api:
         try:
             if bucket and bucket not in self.buckets:
                 raise Refused(404, "The specified bucket does not exist.")
+            if bucket in self.paid_by and request.query.get("userProject") is None:
+                raise Refused(400, "Bucket is a requester pays bucket but no user project provided.")
+            if bucket in self.paid_by and request.query["userProject"] != self.paid_by[bucket]:
+                raise Refused(403, "The caller may not use this project.")
             method: Callable[[Request, str, str], Answer] = getattr(self, "_" + kind.replace("-", "_"))
             answer = method(request, bucket, name)
         except Refused as error:
@@ -164,7 +170,8 @@ class Api:
 
     def _get_bucket(self, request: Request, bucket: str, name: str) -> Answer:
         fixed = {"kind": "storage#bucket", "id": bucket, "name": bucket, "projectNumber": "1", "location": "US"}
-        return as_json(fixed | {"locationType": "multi-region", "softDeletePolicy": {"retentionDurationSeconds": "0"}})
+        usual = {"locationType": "multi-region", "softDeletePolicy": {"retentionDurationSeconds": "0"}}
+        return as_json(fixed | usual | self.bucket_fields.get(bucket, {}))
 
     def _list(self, request: Request, bucket: str, name: str) -> Answer:
         query = request.query

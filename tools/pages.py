@@ -29,6 +29,8 @@ from refinery.pipelines.recipe.stages.listing import shown_fields
 from refinery.pipelines.recipe.stages.tables import defaults, keys, notes, phases, reasons, rules, stages, table
 from refinery.pipelines.reports.cards.about import About
 from refinery.pipelines.reports.cards.cards import CARDS
+from refinery.pipelines.runners.dataflow.flag_checks import REFUSED
+from refinery.pipelines.runners.dataflow.launch_checks import CHECKS
 from refinery.transforms.core.params import Params
 from refinery.transforms.read.reader import COMPRESSIONS, Reader
 from refinery.transforms.read.registry import readers
@@ -37,7 +39,7 @@ from refinery.transforms.statistics.points import POINTS
 from refinery.transforms.statistics.tally import BUILT_IN
 
 BLOCK = re.compile(
-    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|statistics|formats|columns|rooms)"
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|checks|statistics|formats|columns|rooms)"
     r"(?:: ([\w., -]*))? -->\n)"
     r"(.*?)(<!-- end -->)",
     re.DOTALL,
@@ -61,6 +63,38 @@ def cards(what: str) -> str:
         rows = [(f"`{name}`", f"`{card.file}`", card.what) for name, card in CARDS.items()]
         return table(("format", "file", "what it is"), iter(rows))
     return table(("key", "what it says"), described(About))
+
+
+def checks(what: str) -> str:
+    """The checks of a launch on Dataflow of one topic, or ("flags") flags that no run takes."""
+    if what == "flags":
+        return table(("flag", "why"), iter([(f"`--{name}`", why) for name, why in REFUSED.items()]))
+    rows = [
+        (coded(each.flag), marked_values(each.when), each.level.value, marked_values(each.why), sourced(each.source))
+        for each in CHECKS
+        if each.topic == what
+    ]
+    if not rows:
+        raise ValueError(f"<!-- checks: {what} --> given, no check has this topic")
+    return table(("looks at", "what it finds", "level", "why, and what to do", "source"), iter(rows))
+
+
+def coded(flags: str) -> str:
+    """Names of flags and options as code; a word such as "input" stays one."""
+    return re.sub(r"[\w-]*[_-][\w-]+", lambda found: f"`{found[0]}`", flags)
+
+
+def marked_values(text: str) -> str:
+    """Flags inside a sentence as code."""
+    return re.sub(r"(?<![`\w])--\w+(=\w+)?", lambda found: f"`{found[0]}`", text)
+
+
+def sourced(source: str) -> str:
+    """A link to a page, or a file's name as code."""
+    if source.startswith("https://"):
+        return f"[{source.rstrip('/').rpartition('/')[2]}]({source})"
+    whose, _, file = source.partition(": ")
+    return f"{whose}, `{file}`"
 
 
 def described(cls: type[Params]) -> Iterator[Sequence[str]]:
@@ -158,7 +192,9 @@ def make(kind: str, name: str) -> str:
         return reasons_of(name)
     if kind == "notes":
         return notes(all_stages())
-    if named := {each.__name__: each for each in (acquire, cards, statistics, formats, columns, rooms)}.get(kind):
+    if named := {each.__name__: each for each in (acquire, cards, checks, statistics, formats, columns, rooms)}.get(
+        kind
+    ):
         return named(name)
     if whole := {"stages": stages, "phases": phases, "defaults": defaults}.get(kind):
         return whole(with_target(find_lane(name)) if name else all_lanes()[0])

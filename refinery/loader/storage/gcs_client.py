@@ -94,7 +94,7 @@ def classified() -> Iterator[None]:
             raise Transient(f"the bytes were corrupted in transit: {cause}") from error
         if code == 404:
             raise MissingBucket(code, f"{cause} Create it, or correct its name") from error
-        raise Refusal(code, f"{cause}{_advice(code)}") from error
+        raise Refusal(code, f"{cause}{_advice(code, text)}") from error
     except GoogleAuthError as error:
         if isinstance(error, TransportError) or error.retryable:
             raise Transient(error) from error
@@ -109,7 +109,9 @@ def classified() -> Iterator[None]:
         raise Transient(f"not a Cloud Storage response: {error}") from error
 
 
-def _advice(code: int) -> str:
+def _advice(code: int, text: str) -> str:
+    if code == 400 and "requester pays" in text.lower():
+        return "; name the project that pays: `requester_pays` of the source"
     if code == 401:
         return f"; these credentials were rejected: {LOGIN}"
     if code == 403:

@@ -22,6 +22,7 @@ class Wanted(NamedTuple):
     start: int
     stop: int
     generation: str = ""
+    payer: str = ""  # project that is billed for the request
 
 
 def download(wanted: Wanted, attempt: Attempt, buffers: Buffers) -> RangeResponse:
@@ -35,10 +36,11 @@ def download(wanted: Wanted, attempt: Attempt, buffers: Buffers) -> RangeRespons
     client = gcs_client.client()
     path = f"/download/storage/v1/b/{quote(wanted.bucket, safe='')}/o/{quote(wanted.name, safe='')}"
     condition = f"&ifGenerationMatch={wanted.generation}" if wanted.generation else ""
+    billed = f"&userProject={quote(wanted.payer, safe='')}" if wanted.payer else ""
     # gzip: otherwise the service unpacks what is stored so, and ignores the range.
     headers = {"Range": f"bytes={wanted.start}-{wanted.stop - 1}", "Accept-Encoding": "gzip"}
     timeout = (attempt.params.connect_timeout, attempt.params.read_timeout)
-    url = f"{client.api_endpoint}{path}?alt=media{condition}"
+    url = f"{client.api_endpoint}{path}?alt=media{condition}{billed}"
     try:
         response = client._http.get(url, headers=headers, stream=True, timeout=timeout)
     except GoogleAuthError:  # some are ValueErrors, too

@@ -43,10 +43,15 @@ class GcsStore(BucketStore):
 
     scheme = "gs://"
     buckets = re.compile(r"[a-z0-9][a-z0-9._-]{0,221}")
+    payer = ""  # the project that pays for reading a bucket with requester pays
+
+    def bucket(self) -> Any:
+        """The library's bucket; nothing is asked."""
+        return gcs_client.client().bucket(self._bucket, user_project=self.payer or None)
 
     def blob(self, name: str) -> Any:
         """The library's object of that name; nothing is asked."""
-        return gcs_client.client().bucket(self._bucket).blob(self.key(name))
+        return self.bucket().blob(self.key(name))
 
     def retried(self, doing: str, url: str, once: Callable[[], T], params: FetchParams | None = None) -> T:
         """Call `once()`, with retries. Raises StorageError; 404 of objects and 412 are passed on."""
@@ -73,7 +78,7 @@ class GcsStore(BucketStore):
         """One attempt, without the library's retries. The version is the object's generation."""
         from google.api_core import exceptions
 
-        wanted = gcs_download.Wanted(self._bucket, self.key(name), start, stop, version)
+        wanted = gcs_download.Wanted(self._bucket, self.key(name), start, stop, version, self.payer)
         try:
             with gcs_client.classified():
                 return gcs_download.download(wanted, attempt, self._buffers)
@@ -104,7 +109,7 @@ class GcsStore(BucketStore):
     def page(self, prefix: str, token: str = "", most: int = 0, params: FetchParams | None = None) -> tuple[Page, str]:
         def once() -> tuple[Page, str]:
             found = gcs_client.client().list_blobs(
-                self._bucket, prefix=prefix, page_token=token or None, page_size=most or None, retry=None,
+                self.bucket(), prefix=prefix, page_token=token or None, page_size=most or None, retry=None,
                 timeout=self._timeout, fields="items(name,size,crc32c,generation),nextPageToken",
             )  # fmt: skip
             page = {blob.name: _listed(blob) for blob in next(found.pages, ())}

@@ -13,10 +13,11 @@ EXAMPLES = """examples:
   refinery doctor                                     this installation and this machine
   refinery doctor recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web
   refinery doctor recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner --region=europe-west4
+  refinery doctor recipes/web.yaml --output /mnt/web --runner FlinkRunner --flink_master=host:8081
   refinery doctor --json
 With a recipe it also says whether its files load, what its sources hold and whether the run fits on this machine;
-with DataflowRunner, why a launch would be refused. It runs nothing, and writes nothing except one object on
-s3://, which it removes again."""
+with another runner, why a launch would be refused, and what it asks of Dataflow's quotas. It runs nothing, and writes
+nothing except one object on s3://, which it removes again."""
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -58,6 +58,8 @@ COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 # Sections that decide nothing: they may change between two commands of one run.
 UNDECIDING = ("failures", "run")
+# Keys of a source that decide nothing either: who pays may change, too, and is nobody else's business.
+UNDECIDING_OF_SOURCES = ("requester_pays",)
 
 
 class FailureParams(Params):
@@ -349,7 +351,9 @@ class Recipe(Params):
 
     def deciding(self) -> dict[str, Any]:
         """What `_run.json` and the manifest hold of it: all sections that decide something, as plain data."""
-        return {name: value for name, value in self.plain().items() if name not in UNDECIDING}
+        plain = {name: value for name, value in self.plain().items() if name not in UNDECIDING}
+        kept = ({k: v for k, v in source.items() if k not in UNDECIDING_OF_SOURCES} for source in plain["sources"])
+        return {**plain, "sources": list(kept)}
 
 
 def absent_sections(lane: Lane) -> dict[str, Any]:

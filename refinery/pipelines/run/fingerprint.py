@@ -18,7 +18,7 @@ import google_crc32c
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.pipelines.recipe.params import fingerprint
-from refinery.pipelines.recipe.recipe import Recipe, shared_stages
+from refinery.pipelines.recipe.recipe import UNDECIDING_OF_SOURCES, Recipe, shared_stages
 from refinery.pipelines.run.inputs_read.published import HASHED_BYTES
 from refinery.transforms.core.data_text.plain_yaml import RecipeError
 from refinery.transforms.core.names import PHASES
@@ -78,7 +78,8 @@ def describe_phase(recipe: Recipe, phase: str, digest: Callable[[str], str] | No
     plain = recipe.told()
     sections = {name: plain[name] for name in recipe.LANE.sections(phase) if name in plain}
     if "sources" in sections:  # how much of them the corpus holds is decided in phase 3
-        sections["sources"] = [{k: v for k, v in source.items() if k != "target"} for source in sections["sources"]]
+        later = ("target", *UNDECIDING_OF_SOURCES)
+        sections["sources"] = [{k: v for k, v in source.items() if k not in later} for source in sections["sources"]]
     if recipe.LANE.module:  # a lane of the user's own: which stages there are is said by its code, too
         sections["lane"] = {"name": recipe.LANE.module, "code": recipe.CODE.digest()}
     if sections.get("packed", True) is None:  # left out where it is off, as in runs before there was such a section

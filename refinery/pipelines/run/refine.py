@@ -62,6 +62,7 @@ from refinery.pipelines.run.source_table import source_rows, source_table, token
 from refinery.pipelines.run.wall_clock import ENDED, STARTED, note_time, read_times
 from refinery.pipelines.run.writing.last_job import last_job
 from refinery.pipelines.run.writing.output_files import check_outputs, new_fields
+from refinery.pipelines.runners.launch_lines import launch_lines, refuse_unseen
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.names import PHASES
 from refinery.transforms.core.wording import many
@@ -139,7 +140,8 @@ class Refinement:
         vcpus = self.runner.vcpus
         scratch = self.runner.scratch
         run = DryRun(self.recipe, self.prefix, self.work, self.reuse, vcpus, self.tasks, self.identity, scratch)
-        for line in dry_run_lines(run):
+        elsewhere = launch_lines(self.runner, self.recipe, self.prefix, self.work, self.tasks)
+        for line in (*elsewhere, *dry_run_lines(run)):
             self.say(line)
 
     def prepare(self, probe: bool = False) -> None:
@@ -147,10 +149,7 @@ class Refinement:
         the sources also where the run has begun already, as it did then.
         """
         self.runner.use_code(self.recipe.CODE.folder, tuple(self.recipe.CODE.files))
-        if self.runner.remote:
-            from refinery.pipelines.runners.dataflow.flag_checks import check_reach
-
-            check_reach(self.recipe, self.reuse)
+        refuse_unseen(self.runner, self.recipe, self.prefix, self.work, self.reuse)
         know_writer(self.recipe.LANE.writer)  # what looks at the corpus reads it back by it
         self.tokenizer = check_files(self.recipe)
         self.store: Store = open_store(self.prefix)

@@ -1,11 +1,12 @@
 """How much a runner can do at once: what waves of phase 1 are sized by. Looks at flags alone."""
 
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
+
+from refinery.pipelines.runners.dataflow.machine_types import machine_vcpus
 
 # Runners whose jobs run on this machine, where a wave costs no machines to start.
 HERE = ("local", "DirectRunner", "BundleBasedDirectRunner", "FnApiRunner", "SwitchingDirectRunner", "PrismRunner")
@@ -13,20 +14,6 @@ DATAFLOW = "DataflowRunner"
 # Phase 1 of web pages takes 80 vCPU hours for a terabyte of .warc.gz: docs/operations/sizing.md. Text takes a third.
 BYTES_PER_VCPU_HOUR = 10**12 // 80
 WAVE_HOURS = 2  # of work in a job of phase 1, so starting and stopping its workers is a few per cent of it
-SHARED = {"e2-micro": 1, "e2-small": 1, "e2-medium": 1, "f1-micro": 1, "g1-small": 1}
-
-
-def machine_vcpus(machine_type: str) -> int:
-    """vCPUs of a Compute Engine machine type, by its name; 4, as of the default, where that does not say.
-
-    >>> machine_vcpus("n2-highmem-16"), machine_vcpus("n2-custom-8-32768"), machine_vcpus("c3-standard-22-lssd")
-    (16, 8, 22)
-    """
-    if machine_type in SHARED:
-        return SHARED[machine_type]
-    custom = re.fullmatch(r"(?:[a-z0-9]+-)?custom-(\d{1,4})-\d+(?:-ext)?", machine_type)
-    found = custom or re.fullmatch(r"[a-z0-9]+-[a-z0-9]+-(\d{1,4})(?:-[a-z]+)?", machine_type)
-    return max(1, int(found[1])) if found else 4
 
 
 def vcpus_asked_for(runner: str, flags: Sequence[str]) -> int:

@@ -168,6 +168,11 @@ class Runner:
         return self.name == DATAFLOW
 
     @property
+    def is_portable(self) -> bool:
+        """Whether a job service gets the jobs."""
+        return is_portable(self.name)
+
+    @property
     def vcpus(self) -> int:
         """vCPUs of a job on other machines; 0 where jobs run on this one."""
         return vcpus_asked_for(self.name, self.flags)

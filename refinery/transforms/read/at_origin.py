@@ -39,7 +39,7 @@ def read_at(task: ReadTask, offset: int, limits: LimitParams) -> RawDocument | S
     if reader.enters and 0 < offset < task.size:
         if not task.samples(origin):
             return Skipped(NOT_SAMPLED, origin, 0)
-        with open_source(task.place, task.size, task.version) as source:
+        with open_source(task.place, task.size, task.version, payer=task.payer) as source:
             tail = Tail(source, offset)
             found = next(iter(records_of(reader, replace(task, sample=1.0), tail, limits)), None)
         if found is not None and not isinstance(found, Damaged) and found.origin == task.origin(0):
@@ -57,5 +57,5 @@ def narrowed(task: ReadTask, offset: int) -> ReadTask:
     split = find_reader(task.format).split
     if split.narrow is all_of_it:
         return task
-    with open_source(task.place, task.size, task.version) as source:
+    with open_source(task.place, task.size, task.version, payer=task.payer) as source:
         return split.narrow(task, source, offset)

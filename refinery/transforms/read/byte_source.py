@@ -132,14 +132,14 @@ class ByteSource:
 
 @contextmanager
 def open_source(
-    path: str, size: int | None = None, version: str = "", window: int = ZSTD_WINDOW
+    path: str, size: int | None = None, version: str = "", window: int = ZSTD_WINDOW, payer: str = ""
 ) -> Iterator[ByteSource]:
     """The file at `path`, local or remote, never decompressed. Raises OSError.
 
     size, version: what a remote file was found to be when the run was planned, where it is known. window: as of
-    `ByteSource`.
+    `ByteSource`. payer: as of `open_remote`.
     """
-    opened = open_remote(path, size, version) if is_remote(path) else cast(BinaryIO, io.FileIO(path))
+    opened = open_remote(path, size, version, payer) if is_remote(path) else cast(BinaryIO, io.FileIO(path))
     with opened as file:
         yield ByteSource(file, path, window)
 

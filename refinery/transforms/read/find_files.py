@@ -35,7 +35,11 @@ def find_files(source: SourceParams) -> list[Found]:
         for pattern in patterns:
             shown = without_credentials(pattern)
             try:
-                found = find_listed(pattern) if key == "path_lists" else find_pattern(pattern, source)
+                found = (
+                    find_listed(pattern, source.requester_pays)
+                    if key == "path_lists"
+                    else find_pattern(pattern, source)
+                )
             except FileNotFoundError:
                 found = []
             except (OSError, ValueError) as error:
@@ -52,7 +56,7 @@ def find_files(source: SourceParams) -> list[Found]:
                 files.setdefault(file.path, file)
     chosen = choose_files(files.values(), source.max_files, source.seed)
     try:
-        measured = measure(chosen)
+        measured = measure(chosen, source.requester_pays)
     except FileNotFoundError as error:
         raise ValueError(f"source {source.name}: paths: {without_credentials(error)} is not there") from None
     except (OSError, ValueError) as error:
@@ -72,13 +76,14 @@ def without_credentials(said: object) -> str:
     return _ADDRESS.sub(lambda address: without_secrets(address[0]), str(said))
 
 
-def find_file(path: str) -> Found:
-    """One file by its exact name, with size and version: nothing in it is a pattern. At most one request.
+def find_file(path: str, payer: str = "") -> Found:
+    """One file by its exact name, with size and version: nothing in it is a pattern. At most one request. payer: who
+    pays for it, as `requester_pays` of a source.
 
     Raises FileNotFoundError where it is not there, and OSError and ValueError as its storage does.
     """
     if is_remote(path):
-        return measure([Found(path)])[0]
+        return measure([Found(path)], payer)[0]
     if not os.path.isfile(path):
         raise FileNotFoundError(path)
     return Found(path, os.path.getsize(path))
@@ -87,7 +92,7 @@ def find_file(path: str) -> Found:
 def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
     """What an element of `paths` means. A folder means the files below it, but those that begin with "." or "_"."""
     if is_remote(pattern):
-        found = find(pattern, source.config, source.split)
+        found = find(pattern, source.config, source.split, source.requester_pays)
         depth = pattern.count("/")  # a data set's commit changes none
         is_folder = pattern.endswith("/")
         return [file for file in found if not (is_folder and is_hidden("/".join(file.path.split("/")[depth:])))]
@@ -142,18 +147,18 @@ def is_regular(path: str) -> bool:
     raise ValueError(f"{path!r} is {what}, files are allowed; remove it, or name the files without it")
 
 
-def find_listed(address: str) -> list[Found]:
+def find_listed(address: str, payer: str = "") -> list[Found]:
     """The files that a list names; of several lists where the address is a glob. Raises ValueError for a line that is
     none."""
-    places = find(address) if is_remote(address) else match(address)
-    return [file for place in places for file in files_in(place.path)]
+    places = find(address, payer=payer) if is_remote(address) else match(address)
+    return [file for place in places for file in files_in(place.path, payer)]
 
 
-def files_in(place: str) -> list[Found]:
+def files_in(place: str, payer: str = "") -> list[Found]:
     """The files that one list names."""
     root = root_of(place)
     files = []
-    for number, line in enumerate(read_list(place).decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(read_list(place, payer).decode("utf-8", "replace").splitlines(), 1):
         path = line.strip()
         if not path or path.startswith("#"):
             continue
@@ -186,10 +191,10 @@ def root_of(place: str) -> str:
     return f"{scheme}://{'/'.join(kept)}/"
 
 
-def read_list(place: str) -> bytes:
+def read_list(place: str, payer: str = "") -> bytes:
     """The bytes of a list, decompressed. Raises OSError, ValueError."""
     data = bytearray()
-    with open_source(place) as source:
+    with open_source(place, payer=payer) as source:
         stream = MemberStream(source)
         while piece := stream.read():
             data += piece

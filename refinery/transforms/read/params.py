@@ -66,6 +66,9 @@ class SourceParams(Params):
     """glob of the splits of such a data set"""
     enabled: bool = True
     """off: the source is not read"""
+    requester_pays: Annotated[str, Field(pattern="^([a-z0-9.:-]{1,100})?$")] = ""
+    """project that pays for reading `gs://` buckets with requester pays; for `s3://` `requester`, and the account pays
+    whose keys sign the requests"""
     max_files: Positive | None = None
     """maximum number of files, chosen by hash of `seed` and path; a cheap sample of a large source"""
     target: Positive | None = None
@@ -119,9 +122,10 @@ class SourceParams(Params):
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without `options` where there are none: most sources have none, and earlier versions knew of none."""
+        """Without `options` and `requester_pays` where there are none: most sources have none, nor had those of earlier
+        versions."""
         data: dict[str, Any] = write(self)
-        return {key: value for key, value in data.items() if value or key != "options"}
+        return {key: value for key, value in data.items() if value or key not in ("options", "requester_pays")}
 
     def idle(self) -> Iterator[tuple[str, str]]:
         """Keys of sampling and of data sets on the hub that have no effect here."""
@@ -129,6 +133,8 @@ class SourceParams(Params):
             yield "seed", "neither sample nor max_files is given"
         if not any(path.startswith("hf://") for path in self.paths):
             yield "split", "only hf:// data sets have splits"
+        if not any(path.startswith(("gs://", "s3://")) for path in (*self.paths, *self.path_lists)):
+            yield "requester_pays", "no path is on gs:// or s3://"
 
     @field_validator("fields", mode="before")
     @classmethod

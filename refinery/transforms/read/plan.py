@@ -110,6 +110,7 @@ def whole_file(
         carried_meta=tuple(note.name for note in notes if note.carried),
         changed=changed_at(path),
         crc32c=file.crc32c,
+        payer=source.requester_pays,
     )
 
 

@@ -102,7 +102,7 @@ def _explain(task: ReadTask, seen: Counter[str]) -> str:
     if not seen:
         return f"{task.path} holds no record"
     explain = find_reader(task.format).explain
-    with open_source(task.place, task.size, task.version) as source:
+    with open_source(task.place, task.size, task.version, payer=task.payer) as source:
         line = explain(task, source) if explain else explain_other(task, source)
     total = sum(seen.values())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in seen.most_common(3))

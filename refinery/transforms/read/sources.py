@@ -70,7 +70,10 @@ def read_file(
     except ValueError as error:
         raise NoReader(str(error)) from error
     try:
-        with reading(task.path), open_source(task.place, task.size, task.version, limits.max_window_bytes) as source:
+        with (
+            reading(task.path),
+            open_source(task.place, task.size, task.version, limits.max_window_bytes, payer=task.payer) as source,
+        ):
             changed = check_planned(task, source)
             share = LiveBytes(task.share_bytes)
             source.file.told = share.add

@@ -14,7 +14,7 @@ from refinery.transforms.read.values.dialects import Dialect
 # Groups of findings: records, or columns of tables, that have the name of a label.
 CLASH, COLUMN_CLASH = "field-and-label", "column-and-label"
 # Fields that a task has no word of where it has none: most tasks have not, nor had those of earlier versions.
-OMITTED = ("options", "fields", "labels", "may_lack_text")
+OMITTED = ("options", "fields", "labels", "may_lack_text", "payer")
 Content = Literal["auto", "html", "text"]
 # What sources of the lane chat hold: conversations, or texts that bring the spans that are trained.
 CHAT, SPANS = "chat", "spans"
@@ -65,7 +65,7 @@ class ReadTask:
     known. fields: what is kept of its records beside the text, as in `SourceParams`. labels: names of fields that rows
     will get; a record that has one of that name already says so (CLASH). may_lack_text: whether a line of JSON without
     the field is one with an empty text, and no damage. options: parameters of a reader that declares its own; an
-    instance of their class inside the reader, plain data on the way there.
+    instance of their class inside the reader, plain data on the way there. payer: the project that pays for reading it.
     """
 
     path: str
@@ -98,6 +98,7 @@ class ReadTask:
     options: Any = field(default_factory=dict, hash=False)
     labels: tuple[str, ...] = ()
     may_lack_text: bool = False
+    payer: str = ""
 
     @property
     def place(self) -> str:

@@ -122,7 +122,7 @@ def first_names(task: ReadTask, limits: LimitParams) -> tuple[str, ...]:
     find_names = find_reader(task.format).names
     if find_names is None:
         return ()
-    with open_source(task.place, task.size, task.version, limits.max_window_bytes) as source:
+    with open_source(task.place, task.size, task.version, limits.max_window_bytes, payer=task.payer) as source:
         return tuple(find_names(task, source, limits))
 
 

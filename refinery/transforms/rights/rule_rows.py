@@ -100,7 +100,7 @@ def _text(content: bytes | str) -> str:
 
 def _archive_rows(task: ReadTask) -> Iterator[RuleRow | BadRow]:
     """Responses of an archive whose address is that of a file of rules; all others are passed over."""
-    with open_source(task.path, task.size, task.version) as source:
+    with open_source(task.path, task.size, task.version, payer=task.payer) as source:
         for record in read_records(source, LIMITS.max_decompressed_bytes, is_arc=task.format == "arc"):
             if isinstance(record, Damage):
                 yield BadRow(record.error)

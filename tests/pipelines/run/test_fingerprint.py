@@ -53,6 +53,14 @@ def test_each_phase_depends_on_its_sections_and_on_the_phases_before(recipe: Rec
     assert changed(recipe, recipe.replace(run=recipe.run.replace(wave_files=1))) == []
 
 
+def test_who_pays_for_reading_decides_nothing(recipe: Recipe) -> None:
+    """Nor is it written anywhere: neither in fingerprints nor in `_run.json`, where others would read it."""
+    (source,) = recipe.sources
+    paid = recipe.replace(sources=(source.replace(requester_pays="my-project"),))
+    assert changed(recipe, paid) == [] and paid.deciding() == recipe.deciding()
+    assert "requester_pays" not in str(recipe.plain()) and "my-project" in str(paid.plain())
+
+
 def test_a_field_that_came_later_counts_where_it_is_set(recipe: Recipe) -> None:
     """Runs that were made before there was such a field are reused."""
     near, pii, secrets = recipe.near_dup, recipe.pii, recipe.secrets

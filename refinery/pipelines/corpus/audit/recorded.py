@@ -178,7 +178,7 @@ class AuditedRun:
         recorded = Found(str(entry["path"]), int(entry["size"]))
         task = whole_file(source, recorded, index, share, self.recipe.LANE.notes)
         here = self.place_of(recorded.path)
-        found = self._found(here, entry)
+        found = self._found(here, entry, source.requester_pays)
         task = replace(task, moved=here if here != task.path else "", version=found.version, changed=0)
         in_parts = share is None and not find_reader(task.format).in_pieces
         parts = count_parts(task, SPLIT_BYTES) if in_parts else 1
@@ -219,9 +219,9 @@ class AuditedRun:
             shared.append(one)
         return "/".join(shared)
 
-    def _found(self, here: str, entry: Mapping[str, Any]) -> Found:
+    def _found(self, here: str, entry: Mapping[str, Any], payer: str) -> Found:
         try:
-            found = find_file(here)
+            found = find_file(here, payer)
         except FileNotFoundError:
             raise ValueError(
                 f"{here:.300} is not there; --inputs FOLDER says where the inputs are, with the names that they have "

@@ -126,7 +126,7 @@ class Replayer:
         params = {each.name: each for each in self.recipe.sources}.get(str(listed[0]["source"]))
         if params is None:
             raise NoReplay(f"{path!r:.300}: the recipe has no source {listed[0]['source']!r:.80}; give the run's own")
-        whole = whole_file(params, unchanged(listed[0]), notes=self.recipe.notes())
+        whole = whole_file(params, unchanged(listed[0], params.requester_pays), notes=self.recipe.notes())
         return settle_tasks([params], [whole], self.recipe.limits)[0]
 
 
@@ -135,11 +135,12 @@ def without_quotes(decision: Decision) -> Decision:
     return replace(decision, reason=decision.reason.partition(":")[0]) if decision.outcome == "dead" else decision
 
 
-def unchanged(entry: Mapping[str, Any]) -> Found:
-    """An input of a run as it is now. Raises NoReplay where it is gone, cannot be reached, or is another one."""
+def unchanged(entry: Mapping[str, Any], payer: str = "") -> Found:
+    """An input of a run as it is now. payer: as of `find_file`. Raises NoReplay where it is gone, cannot be reached, or
+    is another one."""
     path = str(entry["path"])
     try:
-        found = find_file(path)
+        found = find_file(path, payer)
         if found.size == entry["size"]:
             digest = found.crc32c if "://" in path else input_digest(path, found.size)
     except FileNotFoundError:

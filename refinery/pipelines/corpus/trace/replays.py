@@ -109,7 +109,7 @@ def _look(run: "RecordedRun", entry: Mapping[str, Any], urls: frozenset[str]) ->
     if params is None:
         return f"{Path(str(entry['path'])).name}: the recipe has no such source"
     try:
-        task = whole_file(params, unchanged(entry), notes=run.recipe.notes())
+        task = whole_file(params, unchanged(entry, params.requester_pays), notes=run.recipe.notes())
         return [
             (url, Doc("", url, task.source, record.origin))
             for record in read_task(task, run.recipe.limits)

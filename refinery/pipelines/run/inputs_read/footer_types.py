@@ -45,7 +45,7 @@ def find_types(tasks: Iterable[ReadTask], limits: LimitParams) -> dict[str, Any]
 
 
 def _schema(task: ReadTask, limits: LimitParams) -> pa.Schema:
-    with open_source(task.place, task.size, task.version, limits.max_window_bytes) as source:
+    with open_source(task.place, task.size, task.version, limits.max_window_bytes, payer=task.payer) as source:
         return read_schema(task, source)
 
 

@@ -16,21 +16,10 @@ from apache_beam.internal import cloudpickle_pickler
 import refinery
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.runners.dataflow.flag_checks import check_bucket, flag_problems, read_options
+from refinery.pipelines.runners.dataflow.job_request import DEFAULTS, JobRequest
+from refinery.pipelines.runners.dataflow.launch_checks import Level, lines_of
 from refinery.pipelines.runners.dataflow.worker_package import PACKAGE_FILE, build_package
 
-# Defaults, with the reason.
-DEFAULTS: Mapping[str, str] = {
-    # 4 processes with 4 GB each. Dataflow bills vCPUs and memory whatever the machine generation, so an older one only
-    # takes longer.
-    "machine_type": "n2-standard-4",
-    # The service's own limit is in the hundreds: a bound makes an hour's price known. 50 workers are 200 processes.
-    "max_num_workers": "50",
-    # The image (1.3 GB), and what 8 bundles write to scratch: a part of 256 MB of text each, or a shard's three files.
-    "disk_size_gb": "50",
-    # Of each process, and there is one per vCPU. The stages compute, most of the time under the GIL: a second bundle
-    # computes while the first waits for storage, or in a kernel that lets go of it; a third would only hold memory.
-    "number_of_worker_harness_threads": "2",
-}
 # Label of the job and its machines, by which billing and alerts find them.
 LABEL = "app=refinery"
 # Otherwise Beam stages `pip freeze` of the launching machine, with its local paths, with every job.
@@ -89,7 +78,10 @@ def fill_in(
         filled.append(f"--staging_location={staging}")
     if given.get("use_public_ips") is None:
         filled.append("--no_use_public_ips")
-    filled += [f"--{name}={value}" for name, value in DEFAULTS.items() if given.get(name) is None]
+    chosen = {"machine_type"} if JobRequest(given).is_prime else set()  # by the service
+    filled += [
+        f"--{name}={value}" for name, value in DEFAULTS.items() if given.get(name) is None and name not in chosen
+    ]
     filled += [f"--labels={LABEL}", f"--experiments={EXPERIMENT}", "--no_save_main_session"]
     hide_paths()
     if given.get("setup_file"):
@@ -118,6 +110,7 @@ def launch_problems(
     except ValueError as error:
         yield str(error)
     yield from flag_problems(given, filled)
+    yield from (line for _, line in lines_of(JobRequest(given, filled), Level.REFUSED))
 
 
 def with_environment(

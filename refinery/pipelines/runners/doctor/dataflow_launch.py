@@ -1,27 +1,35 @@
 """What would fail on Dataflow, found without it: the checks of a launch, each asked for all that it finds."""
 
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.runners.dataflow.flag_checks import out_of_reach
-from refinery.pipelines.runners.dataflow.launch_flags import DEFAULTS, launch_problems, with_environment
+from refinery.pipelines.runners.dataflow.flag_checks import named_files, out_of_reach
+from refinery.pipelines.runners.dataflow.job_request import JobRequest
+from refinery.pipelines.runners.dataflow.launch_flags import launch_problems, with_environment
+from refinery.pipelines.runners.dataflow.launch_report import Launch, report
 from refinery.pipelines.runners.dataflow.worker_package import check_names
 from refinery.pipelines.runners.doctor.finding import Finding, ok, problem, warning
 from refinery.pipelines.runners.runner import refused_flags
 from refinery.transforms.core.memory import BUNDLES, FIXED_BYTES, WORKER_BYTES
 from refinery.transforms.write.shards import SHARD_MEMORY
 
+NOTHING: Mapping[str, int] = MappingProxyType({})
 SHOWN = 5  # files that workers cannot see; the others are counted
-# Machines with less memory for each vCPU than the 4 GB that the default has (Compute Engine's families of machines).
-SMALL = re.compile(r"-highcpu-|^e2-(micro|small|medium)|^[fg]1-")
 
 
-def launch(recipe: Recipe | None, flags: Sequence[str], output: str, work: str) -> Iterator[Finding]:
+def launch(
+    recipe: Recipe | None,
+    flags: Sequence[str],
+    output: str,
+    work: str,
+    read: Mapping[str, int] = NOTHING,
+    looks: bool = True,
+) -> Iterator[Finding]:
     """Every check of a launch. recipe: None where none is given or it cannot be read. output, work: "" where not
-    given, which is a line then.
+    given, which is a line then. read: bytes of each input file. looks: whether buckets are asked what they are.
     """
     if not output:
         yield problem("Dataflow", "--output is missing: gs://BUCKET/…, which workers can write to")
@@ -33,6 +41,9 @@ def launch(recipe: Recipe | None, flags: Sequence[str], output: str, work: str) 
     if not lines:
         yield ok("Dataflow", "all needed flags are given; only their names were checked")
         yield from workers(recipe, flags)
+    inputs = [path for _, path in named_files(recipe)] if recipe is not None else ()
+    own = sorted(recipe.CODE.files) if recipe is not None else ()
+    yield from advice(Launch(flags, output, work, inputs, own, read, looks), not lines)
 
 
 def files(recipe: Recipe) -> Iterator[Finding]:
@@ -64,21 +75,26 @@ def workers(recipe: Recipe | None, flags: Sequence[str]) -> Iterator[Finding]:
     if own:
         where = f"must also be in {image}; build it with them" if image else "travel in the worker package"
         yield (warning if image else ok)("Dataflow, stages", f"your own modules, {own}, {where}")
-    machine = given.get("machine_type") or DEFAULTS["machine_type"]
-    if SMALL.search(machine):
-        yield warning(
-            "Dataflow, machines",
-            f"{machine} has less than 4 GB for each vCPU, which stages with models need: --machine_type="
-            f"{DEFAULTS['machine_type']}, or a -highmem- one",
-        )
-    else:
-        yield ok(
-            "Dataflow, machines", f"{machine}, {given.get('max_num_workers') or DEFAULTS['max_num_workers']} at most"
-        )
     needed = FIXED_BYTES + BUNDLES * SHARD_MEMORY * (recipe.shards.target_bytes if recipe is not None else 0)
+    machine = JobRequest(given).machine
     if given.get("flexrs_goal") and needed > WORKER_BYTES and "-highmem-" not in machine:
         yield warning(
             "Dataflow, machines",
             f"shards.target_bytes needs {needed / 1e9:.0f} GB a worker, and FlexRS takes no memory hints: a larger "
             "--machine_type, or smaller shards",
         )
+
+
+def advice(launch: Launch, is_sound: bool) -> Iterator[Finding]:
+    """Warnings of the table of checks, and the quotas; nothing for flags that Beam cannot read. is_sound: nothing else
+    is wrong with the launch; then a line names the machines, unless a warning is about them."""
+    try:
+        found = list(report(launch))
+    except ValueError:
+        return
+    if is_sound and not any(topic == "machines" for topic, _, _ in found):
+        job = JobRequest(with_environment(launch.flags)[1])
+        machines = "machines that Dataflow Prime chooses" if job.is_prime else job.machine
+        yield ok("Dataflow, machines", f"{machines}, {job.most_workers} at most")
+    for topic, level, line in found:
+        yield (ok if level is None else warning)(f"Dataflow, {topic}", line)

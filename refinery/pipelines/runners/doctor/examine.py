@@ -56,8 +56,8 @@ def examine(asked: Asked) -> Iterator[Finding]:
 def examine_run(asked: Asked) -> Iterator[Finding]:
     """What needs the pipeline's libraries: the recipe, its sources, room for them, buckets, Dataflow."""
     from refinery.pipelines.runners.capacity import DATAFLOW
-    from refinery.pipelines.runners.doctor import recipe_inputs, room
-    from refinery.pipelines.runners.doctor.dataflow_launch import launch
+    from refinery.pipelines.runners.doctor import dataflow_launch, portable_launch, recipe_inputs, room
+    from refinery.pipelines.runners.portable.addresses import is_portable
     from refinery.pipelines.runners.runner import runner_name
 
     recipes: list[Recipe] = []
@@ -92,7 +92,13 @@ def examine_run(asked: Asked) -> Iterator[Finding]:
     load = room.Load(text_bytes(tasks), max(1, asked.workers), name == "local", local, scratch)
     yield from guarded("room", lambda: room.room(load))
     if name == DATAFLOW:
-        yield from guarded("Dataflow", lambda: launch(recipe, asked.flags, asked.output, asked.work))
+        read = {task.path: task.size for task in tasks}
+        looks = "gs://" not in cut_off
+        yield from guarded(
+            "Dataflow", lambda: dataflow_launch.launch(recipe, asked.flags, asked.output, asked.work, read, looks)
+        )
+    elif is_portable(name):
+        yield from guarded(name, lambda: portable_launch.launch(name, recipe, asked.flags, asked.output, asked.work))
 
 
 def runner(asked: Asked) -> Iterator[Finding]:
@@ -133,10 +139,14 @@ def read_recipe(asked: Asked, recipes: "list[Recipe]") -> Iterator[Finding]:
 
 
 def places_of(recipe: "Recipe") -> Iterator[str]:
-    """Every place that a run of the recipe reads by name."""
+    """Every place that a run of the recipe reads by name, but those that only a source's own project may list: that
+    source is looked at as a whole."""
     from refinery.pipelines.runners.dataflow.flag_checks import named_files
 
-    yield from (path for _, path in named_files(recipe))
+    billed = {
+        path for source in recipe.sources if source.requester_pays for path in (*source.paths, *source.path_lists)
+    }
+    yield from (path for _, path in named_files(recipe) if path not in billed)
 
 
 def guarded(check: str, call: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:

@@ -143,7 +143,7 @@ def other_dialect(task: ReadTask) -> str:
     """That the file's first rows are all rows if they are read in another dialect, and not in that of such files."""
     if task.dialect != "auto":
         return ""
-    with open_source(task.place, task.size, task.version) as source:
+    with open_source(task.place, task.size, task.version, payer=task.payer) as source:
         head = first_bytes(source)
     dialect, faults = propose_dialect(head, DELIMITERS[task.format], len(head) >= HEAD)
     if dialect == "auto":

@@ -31,6 +31,10 @@ class BucketInputs(BucketStore):
     def url(self, name: str) -> str:
         return f"{self.root}/{name}"
 
+    def pay(self, payer: str) -> None:
+        """Let this project pay for requests; "" changes nothing."""
+        raise NotImplementedError
+
     def facts(self, key: str, info: ObjectInfo) -> Facts:
         """What a plan has of an object."""
         crc32c = info.crc32c if self.lists_checksums else ""
@@ -47,18 +51,20 @@ def split_address(path: str) -> tuple[str, str, str]:
     return f"{scheme}://", bucket, key
 
 
-def inputs_at(service: type[BucketInputs], path: str, params: FetchParams) -> tuple[BucketInputs, str]:
+def inputs_at(service: type[BucketInputs], path: str, params: FetchParams, payer: str = "") -> tuple[BucketInputs, str]:
     """The bucket of an address, and the key in it; connections are kept for the next file. Raises ValueError."""
     scheme, bucket, key = split_address(path)
     if not service.buckets.fullmatch(bucket):
         raise ValueError(f"{scheme}BUCKET/KEY is allowed")
-    return service(f"{scheme}{bucket}", params), key
+    store = service(f"{scheme}{bucket}", params)
+    store.pay(payer)
+    return store, key
 
 
-def list_bucket(service: type[BucketInputs], pattern: str) -> list[Facts]:
+def list_bucket(service: type[BucketInputs], pattern: str, payer: str = "") -> list[Facts]:
     """Every object that a pattern, folder or key means, in order. Costs a request for a key, and one for 1,000 objects
     whose keys begin as a pattern does. Raises StorageError, ValueError."""
-    store, key = inputs_at(service, pattern, PLANNING)
+    store, key = inputs_at(service, pattern, PLANNING, payer)
 
     def named(key: str) -> list[Facts]:
         info = store.info(key)
@@ -77,18 +83,20 @@ def list_bucket(service: type[BucketInputs], pattern: str) -> list[Facts]:
     return sorted(meaning(key or "**", named, listed))
 
 
-def describe_object(service: type[BucketInputs], path: str) -> Facts:
+def describe_object(service: type[BucketInputs], path: str, payer: str = "") -> Facts:
     """The object of exactly that key. Costs a request. Raises FileNotFoundError, StorageError, ValueError."""
-    store, key = inputs_at(service, path, PLANNING)
+    store, key = inputs_at(service, path, PLANNING, payer)
     info = store.info(key)
     if info is None:
         raise FileNotFoundError(path)
     return store.facts(key, info)
 
 
-def open_object(service: type[BucketInputs], path: str, size: int | None = None, version: str = "") -> BinaryIO:
+def open_object(
+    service: type[BucketInputs], path: str, size: int | None = None, version: str = "", payer: str = ""
+) -> BinaryIO:
     """A seekable, buffered stream. version: as planning told it; "" for whatever is there."""
-    store, key = inputs_at(service, path, READING)
+    store, key = inputs_at(service, path, READING, payer)
     version = version.removeprefix(f"{store.version_name}:")
     if size is None:
         info = store.info(key)

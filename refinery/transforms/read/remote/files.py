@@ -6,6 +6,7 @@ Kinds: gs:// and s3:// (buckets.py), hf:// (hub.py), https:// (web.py).
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from refinery.transforms.core.document import hash64
@@ -37,8 +38,9 @@ def is_remote(path: str) -> bool:
     return path.startswith(KINDS)
 
 
-def find(pattern: str, config: str = "", split: str = "train") -> list[Found]:
-    """The files that a pattern means, in order. Raises ValueError and OSError, one line that does not name it."""
+def find(pattern: str, config: str = "", split: str = "train", payer: str = "") -> list[Found]:
+    """The files that a pattern means, in order. payer: as of `open_remote`. Raises ValueError and OSError, one line
+    that does not name it."""
     if pattern.startswith("hf://"):
         from refinery.transforms.read.remote.hub import list_hub
 
@@ -46,7 +48,7 @@ def find(pattern: str, config: str = "", split: str = "train") -> list[Found]:
     if pattern.startswith(BUCKETS):
         from refinery.transforms.read.remote.buckets import list_bucket
 
-        return [Found(*facts) for facts in list_bucket(_service(pattern), pattern)]
+        return [Found(*facts) for facts in list_bucket(_service(pattern), pattern, payer)]
     web.split_address(pattern)
     return [Found(pattern)]
 
@@ -60,8 +62,9 @@ def choose_files(files: Iterable[Found], most: int | None, seed: int) -> list[Fo
     return sorted(ranked[:most], key=lambda file: file.path)
 
 
-def measure(files: Iterable[Found]) -> list[Found]:
-    """The files with sizes and versions, in order; one request for each that has none yet, THREADS at once.
+def measure(files: Iterable[Found], payer: str = "") -> list[Found]:
+    """The files with sizes and versions, in order; one request for each that has none yet, THREADS at once. payer: as
+    of `open_remote`.
 
     Raises OSError for the first that cannot be reached, FileNotFoundError for one that is not there.
     """
@@ -69,16 +72,16 @@ def measure(files: Iterable[Found]) -> list[Found]:
     if all(file.size != UNKNOWN for file in listed):
         return listed
     with ThreadPoolExecutor(THREADS, "refinery-plan") as pool:
-        return list(pool.map(_measured, listed))
+        return list(pool.map(partial(_measured, payer=payer), listed))
 
 
-def _measured(file: Found) -> Found:
+def _measured(file: Found, payer: str) -> Found:
     if file.size != UNKNOWN:
         return file
     if file.path.startswith(BUCKETS):
         from refinery.transforms.read.remote.buckets import describe_object
 
-        return Found(*describe_object(_service(file.path), file.path))
+        return Found(*describe_object(_service(file.path), file.path, payer))
     if file.path.startswith("hf://"):
         found = find(file.path)
         if not found:
@@ -88,8 +91,10 @@ def _measured(file: Found) -> Found:
     return replace(file, size=size, version=version)
 
 
-def open_remote(path: str, size: int | None = None, version: str = "") -> BinaryIO:
+def open_remote(path: str, size: int | None = None, version: str = "", payer: str = "") -> BinaryIO:
     """A seekable, buffered stream of the version that was planned; without size and version, of what is there now.
+
+    payer: the project that pays for requests to somebody else's bucket, where the bucket asks for that; "" for none.
 
     Raises FileNotFoundError, or another OSError where the storage fails, also while it is read.
     """
@@ -100,7 +105,7 @@ def open_remote(path: str, size: int | None = None, version: str = "") -> Binary
     if path.startswith(BUCKETS):
         from refinery.transforms.read.remote.buckets import open_object
 
-        return open_object(_service(path), path, size, version)
+        return open_object(_service(path), path, size, version, payer)
     return web.open_web(path, size, version)
 
 

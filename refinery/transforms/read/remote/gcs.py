@@ -12,3 +12,6 @@ class GcsInputs(GcsStore, BucketInputs):
 
     version_name = "generation"
     lists_checksums = True
+
+    def pay(self, payer: str) -> None:
+        self.payer = payer

@@ -1,5 +1,7 @@
 """Inputs in S3, or in anything that speaks its protocol (buckets.py says how)."""
 
+from dataclasses import replace
+
 from refinery.loader.storage.s3_store import S3Store
 from refinery.transforms.read.remote.buckets import BucketInputs
 
@@ -9,3 +11,8 @@ class S3Inputs(S3Store, BucketInputs):
 
     version_name = "etag"
     lists_checksums = False
+
+    def pay(self, payer: str) -> None:
+        """S3 only asks for consent: who signs the requests pays."""
+        if payer:
+            self._settings = replace(self._settings, requester_pays=True)

@@ -89,7 +89,7 @@ def refuse_uncopyable(task: ReadTask) -> None:
 def opened_input(task: ReadTask, limits: LimitParams) -> Iterator[ByteSource]:
     """The open file of a task. Raises InputChanged before, and afterwards, where it is not the one that was planned."""
     try:
-        with open_source(task.place, task.size, task.version, limits.max_window_bytes) as source:
+        with open_source(task.place, task.size, task.version, limits.max_window_bytes, payer=task.payer) as source:
             changed = check_planned(task, source)
             if task.crc32c and task.format in LINES:
                 source.file.sum = StretchSum(0, task.size)

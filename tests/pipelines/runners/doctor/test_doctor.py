@@ -342,3 +342,45 @@ def test_modules_of_ones_own(tmp_path: Path, small: Path, capsys: pytest.Capture
     _, found = doctor(capsys, recipe, *flags)
     ((state, text),) = found["Dataflow, stages"]
     assert state == "warning" and text.startswith("your own modules, too_many_digits.py, must also be in europe-west4-")
+
+
+def test_a_bucket_that_a_source_pays_for_is_not_asked_without(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The source itself is looked into, by its project."""
+    with fake_gcs("paid") as server:
+        server.use(monkeypatch)
+        server.api.put("paid", "a.jsonl", (small / "a.jsonl").read_bytes())
+        server.api.paid_by["paid"] = "my-project"
+        words = (small / "recipe.yaml", "--input", "gs://paid/*.jsonl")
+        code, found = doctor(capsys, *words, "--set", "sources.s.requester_pays=my-project")
+        assert code == 0 and found["source s"][0][1].startswith("1 file, ") and "gs://paid" not in found
+        code, found = doctor(capsys, *words)
+        assert code == 1 and "name the project that pays: `requester_pays` of the source" in str(found["gs://paid"])
+
+
+# --- other engines --------------------------------------------------------------------------------------------------
+
+
+def test_engines_that_do_not_answer(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What would be a traceback of Beam's is a line each."""
+    flags = ("--runner", "PortableRunner", "--job_endpoint=127.0.0.1:9", "--environment_type=EXTERNAL")
+    code, found = doctor(capsys, small / "recipe.yaml", "--output", "out", *flags, "--environment_config=127.0.0.1:10")
+    assert code == 1 and states(found, "problem") == {"PortableRunner"}
+    told = [text for _, text in found["PortableRunner"]]
+    assert told[0].startswith("--job_endpoint: the job service at 127.0.0.1:9 does not answer (connection refused); ")
+    assert "python -m refinery.pipelines.runners.worker_pool" in told[1] and len(told) == 2
+    assert found["PortableRunner, paths"] == [
+        ("warning", "--output: 'out' given, a relative path: start the workers in this folder, or give the whole path")
+    ]
+    away = "--environment_config=registry.example/worker:1"
+    code, found = doctor(capsys, small / "recipe.yaml", "--output", "/x", *flags[:2], "--job_endpoint=embed", away)
+    assert code == 1 and states(found, "problem") == {"PortableRunner, paths"}
+    keys = [text.partition(":")[0] for _, text in found["PortableRunner, paths"]]
+    assert keys == ["--output", "sources[0].paths", "tokenizer.path"]
+
+
+def test_an_engine_that_starts_itself(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "prism").touch(0o755)
+    code, found = doctor(capsys, "--runner", "PrismRunner", f"--prism_location={tmp_path / 'prism'}")
+    assert code == 0 and found["PrismRunner"] == [("ok", "it starts itself; workers: LOOPBACK")]

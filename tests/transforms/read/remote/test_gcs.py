@@ -23,8 +23,8 @@ def objects(gcs: FakeGcs) -> None:
         gcs.put("bucket", name, data)
 
 
-def plan(*paths: str) -> list[ReadTask]:
-    return plan_sources([SourceParams(name="a", paths=paths)])
+def plan(*paths: str, requester_pays: str = "") -> list[ReadTask]:
+    return plan_sources([SourceParams(name="a", paths=paths, requester_pays=requester_pays)])
 
 
 def planned(*paths: str) -> list[tuple[str, int]]:
@@ -165,6 +165,42 @@ def test_objects_stored_with_a_content_encoding_are_read_as_stored(gcs: FakeGcs)
     gcs.put("bucket", "d/z.jsonl", stored, contentEncoding="gzip")
     (task,) = plan("gs://bucket/d/z.jsonl")
     assert task.size == len(stored) and len(list(read_task(task))) == 4
+
+
+def test_folder_markers_are_no_input(gcs: FakeGcs) -> None:
+    """Consoles and tools make empty objects "folder/"; an empty object of another name is a file."""
+    for name in ("marked/", "marked/sub/", "marked/none.jsonl"):
+        gcs.put("bucket", name, b"")
+    gcs.put("bucket", "marked/sub/a.jsonl", LINES[2])
+    for pattern in ("gs://bucket/marked/", "gs://bucket/marked/**"):
+        assert [path for path, _ in planned(pattern)] == [
+            "gs://bucket/marked/none.jsonl",
+            "gs://bucket/marked/sub/a.jsonl",
+        ]
+
+
+def test_a_bucket_that_its_readers_pay_for(gcs: FakeGcs) -> None:
+    """The key of a source names the project: for listings, single objects, lists of addresses, and what is read."""
+    gcs.put("paid", "d/a.jsonl", LINES[2])
+    gcs.put("paid", "list.paths", b"d/a.jsonl\n")
+    gcs.api.paid_by["paid"] = "my-project"
+    with pytest.raises(ValueError, match=r"requester pays bucket .*; name the project that pays: `requester_pays`"):
+        plan("gs://paid/d/*.jsonl")
+    with pytest.raises(ValueError, match="may not use this project"):
+        plan("gs://paid/d/*.jsonl", requester_pays="other-project")
+    (task,) = plan("gs://paid/d/*.jsonl", requester_pays="my-project")
+    assert plan("gs://paid/d/a.jsonl", requester_pays="my-project") == [task]
+    lists = SourceParams(name="a", path_lists=("gs://paid/list.paths",), requester_pays="my-project")
+    assert plan_sources([lists]) == [task] and task.payer == "my-project"
+    assert ReadTask.from_json(task.to_json()) == task and len(list(read_task(task))) == 3
+    (free,) = plan("gs://bucket/d/e/4.jsonl")
+    assert b"payer" not in free.to_json()
+
+
+@pytest.mark.parametrize("payer", ["My Project", "a b", "x" * 101, "p&q=1"])
+def test_who_pays_is_a_project(payer: str) -> None:
+    with pytest.raises(ValueError, match="requester_pays"):
+        SourceParams(name="a", paths=("x",), requester_pays=payer)
 
 
 def test_a_stream_seeks() -> None:

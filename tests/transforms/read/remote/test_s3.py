@@ -1,5 +1,7 @@
 """S3: listings, signatures, versions, faults."""
 
+import gzip
+
 import pytest
 
 from refinery.loader.storage.fetch import FetchError
@@ -109,3 +111,29 @@ def test_a_stream_seeks() -> None:
         assert stream.read(5) == LINES[4][3:8]
         with pytest.raises(ValueError, match="position -1 given, 0 or more is allowed"):
             stream.seek(-len(LINES[4]) - 1, 2)
+
+
+def test_objects_stored_with_a_content_encoding_are_read_as_stored(bucket: FakeS3) -> None:
+    stored = gzip.compress(LINES[3])
+    bucket.put("bucket", "d/z.jsonl", stored, content_encoding="gzip")
+    (task,) = plan_sources([SourceParams(name="a", paths=("s3://bucket/d/z.jsonl",))])
+    assert task.size == len(stored) and len(list(read_task(task))) == 4
+
+
+def test_folder_markers_are_no_input(bucket: FakeS3) -> None:
+    for name in ("marked/", "marked/sub/", "marked/none.jsonl"):
+        bucket.put("bucket", name, b"")
+    assert plan("s3://bucket/marked/**") == plan("s3://bucket/marked/") == [("s3://bucket/marked/none.jsonl", 0)]
+
+
+def test_a_bucket_that_its_readers_pay_for(bucket: FakeS3) -> None:
+    """Every request says so: listings, single objects, what is read; those of other sources do not."""
+    for pattern in ("s3://bucket/d/e/[4].jsonl", "s3://bucket/d/e/4.jsonl"):
+        (task,) = plan_sources([SourceParams(name="a", paths=(pattern,), requester_pays="requester")])
+        bucket.calls.clear()
+        plan_sources([SourceParams(name="a", paths=(pattern,), requester_pays="requester")])
+        assert len(list(read_task(task))) == 5
+        assert {call.headers.get("x-amz-request-payer") for call in bucket.calls} == {"requester"}
+    bucket.calls.clear()
+    plan("s3://bucket/d/e/4.jsonl")
+    assert {call.headers.get("x-amz-request-payer") for call in bucket.calls} == {None}
