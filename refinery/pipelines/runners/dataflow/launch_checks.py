@@ -85,10 +85,10 @@ CHECKS: tuple[Check, ...] = (
         "Dataflow does not support shared cores, and their 0.6 to 4 GB do not hold a worker; leave the flag out",
         WORKER_VM, wrong.shared_core,
     ),
-    refused(
+    warned(
         "machines", "--machine_type", "Arm (t2a, c4a, n4a, a4x) with --sdk_container_image",
         "an image must be built for the workers' architecture, and docker/build.sh builds for linux/amd64; give an x86 "
-        "machine type", IMAGES, wrong.arm,
+        "machine type, or an image that you built for Arm", IMAGES, wrong.arm,
     ),
     warned(
         "machines", "--machine_type", "less than 4 GB of memory for each vCPU",
