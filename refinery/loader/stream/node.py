@@ -26,7 +26,7 @@ from refinery.loader.stream.state import StateError, check_identity, same
 from refinery.loader.stream.stream import TokenStream
 
 PLATEAU = PlateauParams(window=20)
-# The default of versions before `max_loss`. Their states go on by it, and each visit of a shard starts at its beginning.
+# The default of versions before `max_loss`. Their states go on by it, and each visit of a shard begins at its start.
 OLD_PLATEAU = MappingProxyType({"window": 20, "max_improvement": 0.05, "max_variance": 0.02, "least_steps": 0})
 
 
