@@ -62,7 +62,8 @@ class DeliveredBatches(LoopedBatches):
     def tokens_per_shard(self) -> dict[str, int]:
         """Input tokens of each shard, by the name of its .bin, that were delivered in the current epoch to all ranks.
 
-        Without domains that were resumed inside an epoch.
+        After the last batch of an epoch they are those of all of it, until the next one begins. Without domains that
+        were resumed inside an epoch, which are there again from the next epoch on.
         """
         with self._lock:
             self._count()

@@ -53,6 +53,7 @@ from refinery.loader.stream.options import (
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.resumed import ResumedBatches
 from refinery.loader.stream.state import (
+    RECEIPT_VERSION,
     STATE_VERSION,
     checksum,
     code_version,
@@ -341,6 +342,7 @@ class TokenStream(ResumedBatches):
         masks = asdict(self._batch_params.masks)
         infill, missing = self._batch_params.fill_in_middle, self.not_delivered
         return {
+            "schema_version": RECEIPT_VERSION,
             "state": self.state_dict(),
             "name": self.manifest.name,
             "fingerprint": self.manifest.fingerprint,
