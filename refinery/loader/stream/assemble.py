@@ -42,7 +42,7 @@ _MASK_STEPS = 64  # steps whose document starts are looked up together
 
 
 class PreparedBatch(NamedTuple):
-    """A finished batch, its position, and the nanoseconds that reading and assembling it took.
+    """A finished batch, its position, and the nanoseconds that each stage of making it took (Telemetry names them).
 
     step: number of the step in its plan. batch: None for a plan that has no step of this worker. skip: steps of other
     workers between this one and this worker's next. padding: places of it. left_out: what could not be read. places: of
@@ -58,6 +58,16 @@ class PreparedBatch(NamedTuple):
     padding: int = 0
     left_out: tuple[LeftOut, ...] = ()
     places: int | None = None
+    decode_ns: int = 0
+    enrichment_ns: int = 0
+    staging_ns: int = 0
+    plan_ns: int = 0  # of the first batch of a plan
+
+    def planned(self, before: int, ns: int) -> "PreparedBatch":
+        """A plan's first batch, which it took `ns` to make after `before` for the plan itself: what is left of `ns` is
+        of the plan, too."""
+        spent = self.read_ns + self.decode_ns + self.enrichment_ns + self.assemble_ns + self.staging_ns
+        return self._replace(plan_ns=before + max(ns - spent, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +152,9 @@ class Assembler(ABC):
     def batches(self, epoch: int, position: int) -> Iterator[PreparedBatch]:
         """Every batch from a position on, in order."""
         skip, coming = self._skip, self.plans(epoch, position)
+        began = time.perf_counter_ns()
         plan, failure = self._next_plan(coming)
+        planning = time.perf_counter_ns() - began
         while plan is not None:
             if self._lookahead is not None:
                 self._lookahead.finish(plan)
@@ -150,14 +162,18 @@ class Assembler(ABC):
             skip = (skip - len(plan.mine)) % self._workers
             batches = self._batches_of(plan, steps)
             if self._params.labels == "unshifted":
-                batches = map(_unshifted, batches)
+                batches = map(partial(_timed, "staging_ns", _unshifted), batches)
             if self._finish is not None:
-                batches = map(self._finish, batches)
+                batches = map(partial(_timed, "enrichment_ns", self._finish), batches)
             if self._params.context is not None:
-                batches = map(partial(_cut, self._params.context), batches)
+                batches = map(partial(_timed, "staging_ns", partial(_cut, self._params.context)), batches)
             # The first batch is made before the next plan: a cold start waits for it.
-            yield next(batches, None) or PreparedBatch(None, plan, len(plan.mine) - 1, skip)
+            began = time.perf_counter_ns()
+            first = next(batches, None) or PreparedBatch(None, plan, len(plan.mine) - 1, skip)
+            yield first.planned(planning, time.perf_counter_ns() - began)
+            began = time.perf_counter_ns()
             following, failure = self._next_plan(coming)
+            planning = time.perf_counter_ns() - began
             yield from batches
             plan = following
         if self._lookahead is not None:
@@ -174,6 +190,13 @@ class Assembler(ABC):
         if plan is not None and self._lookahead is not None:
             self._lookahead.announce(plan)
         return plan, None
+
+
+def _timed(stage: str, change: Callable[[PreparedBatch], PreparedBatch], prepared: PreparedBatch) -> PreparedBatch:
+    """`change` of a batch, whose time is added to that of a stage."""
+    started = time.perf_counter_ns()
+    found = change(prepared)
+    return found._replace(**{stage: getattr(found, stage) + time.perf_counter_ns() - started})
 
 
 def _cut(context: ContextSlice, prepared: PreparedBatch) -> PreparedBatch:
@@ -251,19 +274,22 @@ class TokenAssembler(Assembler):
                 continue
             valid = valid_rows[i]
             padding = 0 if is_full[i] else kernel.pad(tokens, valid, self._params.pad_id)
+            padded = time.perf_counter_ns()
             if needs_documents and not documents:
                 several = steps[number : number + min(_MASK_STEPS, 1 + number)]
                 documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several, rows)
             starts, counts = documents.pop() if needs_documents else no_documents
+            mask = None if self._trained is None else self._trained.inside(its, i * rows, rows, shape[1])
+            enrichment = time.perf_counter_ns() - padded
             batch = self._masked(tokens, labels, starts, counts, valid, params, plan, i, parts, lost or ())
-            if self._trained is not None:
-                mask = self._trained.inside(its, i * rows, rows, shape[1])
+            if mask is not None:
                 batch = with_loss(batch, cut_mask(mask, parts), masks.IGNORE if params.ignore_labels else None)
             if lost:
                 batch = hide(batch, lost, i * rows, (rows, length))
             left = left_out_of(lost or (), plan, i, i * rows, length)
-            spent = time.perf_counter_ns() - arrived
-            yield PreparedBatch(batch, plan, i, between, arrived - started, spent, padding, left, rows * length)
+            spent = time.perf_counter_ns() - arrived - enrichment
+            took = arrived - started, spent, padding, left, rows * length, 0, enrichment
+            yield PreparedBatch(batch, plan, i, between, *took)
 
     def _widths(self, plan: StepPlan) -> I64:
         """int64 [steps]: tokens that the rows of each step have room for, the last label included."""

@@ -108,10 +108,10 @@ class BatchIterator(ABC):
         if self._batches is None:
             self._batches = self._start()
         self._taking = True
-        batch, passed, last = None, self._passed, self._plan
+        batch, passed, last, planned = None, self._passed, self._plan, 0
         while batch is None:
             try:
-                (batch, plan, step, skip, read, assemble, padding, left, places), wait, lead = self._batches.take()
+                made, wait, lead, queued = self._batches.take()
             except StopIteration:
                 self._over, self._taking, self._passed, self._plan = True, False, passed, last
                 if last is not None:  # other workers of this rank delivered the rest
@@ -123,6 +123,8 @@ class BatchIterator(ABC):
                     raise
                 where = f"epoch {self._epoch}, position {self._position}"
                 raise InternalError(f"the batch after {where}", error) from error
+            batch, plan, step, skip, read, assemble, padding, left, places, decode, enrichment, staging, planning = made
+            planned += planning
             if plan is not last:
                 passed, last = passed if last is None else (*passed, last), plan
         if passed:
@@ -132,7 +134,10 @@ class BatchIterator(ABC):
             self._left_out.add(left)
         self._note_delivery()
         places = plan.mine.shape[1] * self._schedule.domains[0].length if places is None else places
-        self._telemetry.record(places, read=read, assemble=assemble, wait=wait, lead=lead)
+        shape = batch["input_ids"].shape
+        self._telemetry.record(
+            places, read, decode, assemble, 0, wait, lead, enrichment, staging, queued, planned, shape
+        )
         position = min(plan.start + (step + 1) * plan.step, plan.stop)
         self._taking = False  # no call from here on, as in __next__
         return batch, plan, position, skip, passed

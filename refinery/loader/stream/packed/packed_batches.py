@@ -39,11 +39,13 @@ class PackedAssembler(Assembler):
             tokens = self._empty(shape, np.int64)
             tokens[files[i] < 0] = self._params.pad_id
             read = files[i].tolist(), places[i].tolist()
+            decoded = self._packed.decode_ns
             starts, counts, valid, loss = self._packed.read(*read, tokens)
+            arrived, decoded = time.perf_counter_ns(), self._packed.decode_ns - decoded
             columns, lost = self._packed.read_columns(*read), self._packed.lost(*read)
             for each in lost:
                 tokens[each.row] = self._params.pad_id
-            arrived = time.perf_counter_ns()
+            enriched = time.perf_counter_ns()
             batch = masks.fill_read(tokens, starts, counts, valid, self._masks, self._empty)
             batch.update(columns)
             if loss is not None:
@@ -53,5 +55,6 @@ class PackedAssembler(Assembler):
                     batch["loss_mask"] &= loss
             self.contents.append((int((valid > 0).sum()), int(counts.sum()), int(valid.sum())))
             between, padding = self._workers - 1, len(valid) * length - int(valid.sum())
-            left, spent = left_out_of(lost, plan, i, 0, length), time.perf_counter_ns() - arrived
-            yield PreparedBatch(batch, plan, i, between, arrived - started, spent, padding, left)
+            left, spent = left_out_of(lost, plan, i, 0, length), time.perf_counter_ns() - enriched
+            took = arrived - started - decoded, spent, padding, left, None, decoded, enriched - arrived
+            yield PreparedBatch(batch, plan, i, between, *took)
