@@ -41,12 +41,21 @@ _FIRST_ROWS = 64  # of the first plan that is read over a network; later plans g
 _MASK_STEPS = 64  # steps whose document starts are looked up together
 
 
+class Contents(NamedTuple):
+    """What is in packed rows. rows: with tokens. documents: or parts of them. places: of these rows."""
+
+    rows: int
+    documents: int
+    tokens: int
+    places: int
+
+
 class PreparedBatch(NamedTuple):
     """A finished batch, its position, and the nanoseconds that each stage of making it took (Telemetry names them).
 
     step: number of the step in its plan. batch: None for a plan that has no step of this worker. skip: steps of other
     workers between this one and this worker's next. padding: places of it. left_out: what could not be read. places: of
-    all rows, None for those of the longest.
+    all rows, None for those of the longest. contents: where rows are packed.
     """
 
     batch: Batch | None
@@ -62,6 +71,7 @@ class PreparedBatch(NamedTuple):
     enrichment_ns: int = 0
     staging_ns: int = 0
     plan_ns: int = 0  # of the first batch of a plan
+    contents: Contents | None = None
 
     def planned(self, before: int, ns: int) -> "PreparedBatch":
         """A plan's first batch, which it took `ns` to make after `before` for the plan itself: what is left of `ns` is
@@ -74,7 +84,8 @@ class PreparedBatch(NamedTuple):
 class BatchParams:
     """What a batch consists of. pad_id: padding token. masks: of batches without padding; in batches with padding,
     labels are a copy with the ignore index, unless mask_labels is off. lengths: of rows, where they change; None for
-    one length. context: the part of every row that is delivered; None for all of it.
+    one length. context: the part of every row that is delivered; None for all of it. is_packed: whether rows are of
+    whole documents, which are then counted.
     """
 
     pad_id: int
@@ -85,6 +96,7 @@ class BatchParams:
     lengths: LengthStages | None = None
     mask_labels: bool = True
     context: ContextSlice | None = None
+    is_packed: bool = False
 
     def __post_init__(self) -> None:
         if self.labels not in LABELS:
@@ -192,6 +204,15 @@ class Assembler(ABC):
         return plan, None
 
 
+def _contents(valid_rows: I64, lengths: I64, ends: Sequence[int]) -> list[Contents]:
+    """Of the packed rows of each step: tokens of each row, of which one more than the step's length is a label. ends:
+    where the pieces of each step begin, and the end."""
+    rows = np.count_nonzero(valid_rows, axis=1)
+    tokens = np.minimum(valid_rows, lengths[:, None]).sum(axis=1)
+    found = np.stack([rows, np.diff(ends), tokens, rows * lengths], axis=1)
+    return [Contents(*each) for each in found.tolist()]
+
+
 def _timed(stage: str, change: Callable[[PreparedBatch], PreparedBatch], prepared: PreparedBatch) -> PreparedBatch:
     """`change` of a batch, whose time is added to that of a stage."""
     started = time.perf_counter_ns()
@@ -248,7 +269,8 @@ class TokenAssembler(Assembler):
         read = self._source.read_pieces
         needs_documents = self._params.needs_documents
         asked, empty = self._params.masks, self._empty
-        plain = not (needs_documents or asked.loss_mask or self._trained)
+        contents = _contents(valid_rows, widths - 1, ends) if self._params.is_packed else None
+        plain = not (needs_documents or asked.loss_mask or self._trained or contents)
         # Labels are worth writing with the tokens where they are large, and the source can.
         with_labels = None
         if empty is not np.empty and self._params.fill_in_middle is None:
@@ -289,7 +311,7 @@ class TokenAssembler(Assembler):
             left = left_out_of(lost or (), plan, i, i * rows, length)
             spent = time.perf_counter_ns() - arrived - enrichment
             took = arrived - started, spent, padding, left, rows * length, 0, enrichment
-            yield PreparedBatch(batch, plan, i, between, *took)
+            yield PreparedBatch(batch, plan, i, between, *took, contents=contents[i] if contents else None)
 
     def _widths(self, plan: StepPlan) -> I64:
         """int64 [steps]: tokens that the rows of each step have room for, the last label included."""

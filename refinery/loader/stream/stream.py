@@ -224,6 +224,7 @@ class TokenStream(ResumedBatches):
             mask_labels=batch.mask_labels,
             lengths=lengths,
             context=batch.context if batch.cp_size > 1 else None,
+            is_packed=self._packing is not None,
         )
         self._prefetch = reading.prefetch
         self._source = self._open_source(remote)

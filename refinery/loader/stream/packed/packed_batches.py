@@ -1,7 +1,6 @@
 """Batches of packed rows: a sample is a row, so only reading and masks differ from batches of one long sequence."""
 
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.stream import masks
-from refinery.loader.stream.assemble import Assembler, BatchParams, PreparedBatch
+from refinery.loader.stream.assemble import Assembler, BatchParams, Contents, PreparedBatch
 from refinery.loader.stream.left_out import left_out_of
 from refinery.loader.stream.packed.packed_source import PackedSource
 from refinery.loader.stream.schedule import Schedule, StepPlan
@@ -21,7 +20,6 @@ class PackedAssembler(Assembler):
     def __init__(self, schedule: Schedule, rows: PackedSource, params: BatchParams, **how: Any) -> None:
         super().__init__(schedule, params, **how)
         self._packed = rows
-        self.contents: deque[tuple[int, int, int]] = deque()  # rows, documents, tokens of each batch that was made
         self._masks = replace(params.masks, ignore_labels=params.mask_labels, ignore_cross_document=True)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
@@ -53,8 +51,9 @@ class PackedAssembler(Assembler):
                     batch["labels"][~loss] = masks.IGNORE
                 if "loss_mask" in batch:
                     batch["loss_mask"] &= loss
-            self.contents.append((int((valid > 0).sum()), int(counts.sum()), int(valid.sum())))
+            filled = int((valid > 0).sum())
+            contents = Contents(filled, int(counts.sum()), int(valid.sum()), filled * length)
             between, padding = self._workers - 1, len(valid) * length - int(valid.sum())
             left, spent = left_out_of(lost, plan, i, 0, length), time.perf_counter_ns() - enriched
             took = arrived - started - decoded, spent, padding, left, None, decoded, enriched - arrived
-            yield PreparedBatch(batch, plan, i, between, *took)
+            yield PreparedBatch(batch, plan, i, between, *took, contents=contents)
