@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             loss = model.step(batch)
             losses.write(json.dumps({"step": done, "shard": shard, "loss": loss}) + "\n")
             if stream.observe(loss):
-                print(f"step {done}: the loss of {shard} has stopped improving; {stream.shard} is next")
+                print(f"step {done}: {shard} is memorised; {stream.shard} is next")
             if done % args.checkpoint_every == 0 or done == args.steps:
                 losses.flush()
                 os.fsync(losses.fileno())

@@ -90,6 +90,7 @@ class Packing:
         self._noise = NOISE if params.repack else 0
         self._whole = opened.is_masked and not params.cut
         self._with_empty = self._is_trimmed = False
+        self._tables: list[RowTable] = []
         self._opened, self._length, self._subset, self._folder = opened, length, subset, params.folder
 
     @property
@@ -101,6 +102,12 @@ class Packing:
         if not self._noise:
             return found
         return found | {"repack": TRIMMED if self._is_trimmed and not self._with_empty else True}
+
+    @property
+    def cropped_doc_frac(self) -> float:
+        """The share of the documents that are cut, for being longer than a row. Cost: 1 ns for each of their parts."""
+        documents, cut = np.sum([table.documents(self._length) for table in self._tables], axis=0).tolist()
+        return cut / documents if documents else 0.0
 
     def of_state(self, state: Any) -> "Packing":
         """The packing in whose rows the state counts: this one, or one that differs in whether rows without a piece
@@ -131,7 +138,7 @@ class Packing:
             raise ValueError("weights: domains are mixed, a stream without weights is allowed with LengthBuckets")
         inner = self._opened.domains(shards, self._length, mixed)
         folder = self._folder or (default_folder() if remote is None else remote.folder) / "packing"
-        tables = []
+        tables: list[RowTable] = []
         for domain in inner:
             documents = sum(shards[n].documents for n in distinct(domain.numbers).tolist())
             if documents < KEPT:
@@ -141,6 +148,7 @@ class Packing:
             key = [self._opened.sha256, split, domain.name, self._length, self.block, self._noise]
             key += [domain.tokens, paths]
             tables.append(kept_table(folder, repr(key), lambda domain=domain: self._make(domain, shards)))  # type: ignore[misc]
+        self._tables = tables
         if self._whole and any((table.reads > self._length).any() for table in tables):
             raise ValueError(
                 f"sequence_length: {self._length} given, but the corpus has loss masks and documents that are longer, "

@@ -46,6 +46,12 @@ class RowTable:
         """Number of rows."""
         return int(self.row_bounds[-1])
 
+    def documents(self, length: int) -> tuple[int, int]:
+        """How many documents its pieces are of, and how many of these are cut; rows have `length` places."""
+        goes_on = self.reads > length
+        begins = np.append(True, ~goes_on[:-1])[: len(goes_on)]
+        return int(np.count_nonzero(begins)), int(np.count_nonzero(begins & goes_on))
+
     def trimmed(self) -> "RowTable":
         """With at most a row for each piece of a block; this table itself if none has more."""
         rows = np.minimum(np.diff(self.row_bounds), np.diff(self.piece_bounds))

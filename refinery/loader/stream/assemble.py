@@ -41,12 +41,21 @@ _FIRST_ROWS = 64  # of the first plan that is read over a network; later plans g
 _MASK_STEPS = 64  # steps whose document starts are looked up together
 
 
+class Contents(NamedTuple):
+    """What is in packed rows. rows: with tokens. documents: or parts of them. places: of these rows."""
+
+    rows: int
+    documents: int
+    tokens: int
+    places: int
+
+
 class PreparedBatch(NamedTuple):
-    """A finished batch, its position, and the nanoseconds that reading and assembling it took.
+    """A finished batch, its position, and the nanoseconds that each stage of making it took (Telemetry names them).
 
     step: number of the step in its plan. batch: None for a plan that has no step of this worker. skip: steps of other
     workers between this one and this worker's next. padding: places of it. left_out: what could not be read. places: of
-    all rows, None for those of the longest.
+    all rows, None for those of the longest. contents: where rows are packed.
     """
 
     batch: Batch | None
@@ -58,13 +67,25 @@ class PreparedBatch(NamedTuple):
     padding: int = 0
     left_out: tuple[LeftOut, ...] = ()
     places: int | None = None
+    decode_ns: int = 0
+    enrichment_ns: int = 0
+    staging_ns: int = 0
+    plan_ns: int = 0  # of the first batch of a plan
+    contents: Contents | None = None
+
+    def planned(self, before: int, ns: int) -> "PreparedBatch":
+        """A plan's first batch, which it took `ns` to make after `before` for the plan itself: what is left of `ns` is
+        of the plan, too."""
+        spent = self.read_ns + self.decode_ns + self.enrichment_ns + self.assemble_ns + self.staging_ns
+        return self._replace(plan_ns=before + max(ns - spent, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class BatchParams:
     """What a batch consists of. pad_id: padding token. masks: of batches without padding; in batches with padding,
     labels are a copy with the ignore index, unless mask_labels is off. lengths: of rows, where they change; None for
-    one length. context: the part of every row that is delivered; None for all of it.
+    one length. context: the part of every row that is delivered; None for all of it. is_packed: whether rows are of
+    whole documents, which are then counted.
     """
 
     pad_id: int
@@ -75,6 +96,7 @@ class BatchParams:
     lengths: LengthStages | None = None
     mask_labels: bool = True
     context: ContextSlice | None = None
+    is_packed: bool = False
 
     def __post_init__(self) -> None:
         if self.labels not in LABELS:
@@ -142,7 +164,9 @@ class Assembler(ABC):
     def batches(self, epoch: int, position: int) -> Iterator[PreparedBatch]:
         """Every batch from a position on, in order."""
         skip, coming = self._skip, self.plans(epoch, position)
+        began = time.perf_counter_ns()
         plan, failure = self._next_plan(coming)
+        planning = time.perf_counter_ns() - began
         while plan is not None:
             if self._lookahead is not None:
                 self._lookahead.finish(plan)
@@ -150,14 +174,18 @@ class Assembler(ABC):
             skip = (skip - len(plan.mine)) % self._workers
             batches = self._batches_of(plan, steps)
             if self._params.labels == "unshifted":
-                batches = map(_unshifted, batches)
+                batches = map(partial(_timed, "staging_ns", _unshifted), batches)
             if self._finish is not None:
-                batches = map(self._finish, batches)
+                batches = map(partial(_timed, "enrichment_ns", self._finish), batches)
             if self._params.context is not None:
-                batches = map(partial(_cut, self._params.context), batches)
+                batches = map(partial(_timed, "staging_ns", partial(_cut, self._params.context)), batches)
             # The first batch is made before the next plan: a cold start waits for it.
-            yield next(batches, None) or PreparedBatch(None, plan, len(plan.mine) - 1, skip)
+            began = time.perf_counter_ns()
+            first = next(batches, None) or PreparedBatch(None, plan, len(plan.mine) - 1, skip)
+            yield first.planned(planning, time.perf_counter_ns() - began)
+            began = time.perf_counter_ns()
             following, failure = self._next_plan(coming)
+            planning = time.perf_counter_ns() - began
             yield from batches
             plan = following
         if self._lookahead is not None:
@@ -174,6 +202,22 @@ class Assembler(ABC):
         if plan is not None and self._lookahead is not None:
             self._lookahead.announce(plan)
         return plan, None
+
+
+def _contents(valid_rows: I64, lengths: I64, ends: Sequence[int]) -> list[Contents]:
+    """Of the packed rows of each step: tokens of each row, of which one more than the step's length is a label. ends:
+    where the pieces of each step begin, and the end."""
+    rows = np.count_nonzero(valid_rows, axis=1)
+    tokens = np.minimum(valid_rows, lengths[:, None]).sum(axis=1)
+    found = np.stack([rows, np.diff(ends), tokens, rows * lengths], axis=1)
+    return [Contents(*each) for each in found.tolist()]
+
+
+def _timed(stage: str, change: Callable[[PreparedBatch], PreparedBatch], prepared: PreparedBatch) -> PreparedBatch:
+    """`change` of a batch, whose time is added to that of a stage."""
+    started = time.perf_counter_ns()
+    found = change(prepared)
+    return found._replace(**{stage: getattr(found, stage) + time.perf_counter_ns() - started})
 
 
 def _cut(context: ContextSlice, prepared: PreparedBatch) -> PreparedBatch:
@@ -225,7 +269,8 @@ class TokenAssembler(Assembler):
         read = self._source.read_pieces
         needs_documents = self._params.needs_documents
         asked, empty = self._params.masks, self._empty
-        plain = not (needs_documents or asked.loss_mask or self._trained)
+        contents = _contents(valid_rows, widths - 1, ends) if self._params.is_packed else None
+        plain = not (needs_documents or asked.loss_mask or self._trained or contents)
         # Labels are worth writing with the tokens where they are large, and the source can.
         with_labels = None
         if empty is not np.empty and self._params.fill_in_middle is None:
@@ -251,19 +296,22 @@ class TokenAssembler(Assembler):
                 continue
             valid = valid_rows[i]
             padding = 0 if is_full[i] else kernel.pad(tokens, valid, self._params.pad_id)
+            padded = time.perf_counter_ns()
             if needs_documents and not documents:
                 several = steps[number : number + min(_MASK_STEPS, 1 + number)]
                 documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several, rows)
             starts, counts = documents.pop() if needs_documents else no_documents
+            mask = None if self._trained is None else self._trained.inside(its, i * rows, rows, shape[1])
+            enrichment = time.perf_counter_ns() - padded
             batch = self._masked(tokens, labels, starts, counts, valid, params, plan, i, parts, lost or ())
-            if self._trained is not None:
-                mask = self._trained.inside(its, i * rows, rows, shape[1])
+            if mask is not None:
                 batch = with_loss(batch, cut_mask(mask, parts), masks.IGNORE if params.ignore_labels else None)
             if lost:
                 batch = hide(batch, lost, i * rows, (rows, length))
             left = left_out_of(lost or (), plan, i, i * rows, length)
-            spent = time.perf_counter_ns() - arrived
-            yield PreparedBatch(batch, plan, i, between, arrived - started, spent, padding, left, rows * length)
+            spent = time.perf_counter_ns() - arrived - enrichment
+            took = arrived - started, spent, padding, left, rows * length, 0, enrichment
+            yield PreparedBatch(batch, plan, i, between, *took, contents=contents[i] if contents else None)
 
     def _widths(self, plan: StepPlan) -> I64:
         """int64 [steps]: tokens that the rows of each step have room for, the last label included."""

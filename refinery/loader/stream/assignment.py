@@ -54,37 +54,48 @@ def assign(shards: Sequence[str], nodes: Iterable[str], copies: int = 1) -> dict
 def walk(shards: Sequence[str], node: str) -> list[str]:
     """All shards in the order for a node that does not know the others: a permutation that depends on its name.
 
-    Nodes start at different shards and rarely train on the same one. For single nodes that rotate on plateau.
+    Nodes start at different shards and rarely train on the same one. For single nodes that rotate.
     """
     return sorted(shards, key=lambda shard: (_score(node, shard), shard))
 
 
 @dataclass(frozen=True, slots=True)
 class PlateauParams:
-    """When to leave a shard: its loss has stopped improving.
+    """When to leave a shard before its end: its data is memorised. All conditions that are not None must hold.
 
-    window: steps that are compared.
+    window: steps that are looked at.
     max_improvement: the mean loss of the window's second half is lower than that of the first by less than this. In
-        units of the loss; a rising loss is not an improvement.
-    max_variance: largest variance of the window's losses at which the shard is left. None: any.
+        units of the loss; a rising loss is not an improvement. Off by default: a healthy loss falls by less than the
+        noise of its batches in most windows.
+    max_variance: largest variance of the window's losses at which the shard is left.
     least_steps: minimum number of steps on a shard.
+    max_loss: the mean loss of the window, in nats a token, is below this. Text that is new to a model stays far above
+        0.05, so a lower mean says that the model has seen the data.
+
+    Raises ValueError for numbers out of range, and where all three conditions are None.
     """
 
     window: int = 200
-    max_improvement: float = 0.01
-    max_variance: float | None = None
+    max_improvement: float | None = None
+    max_variance: float | None = 0.02
     least_steps: int = 0
+    max_loss: float | None = 0.05
 
     def __post_init__(self) -> None:
         whole("window", self.window, 2)
-        for name in ("max_improvement", "max_variance", "least_steps"):
+        for name in ("max_improvement", "max_variance", "least_steps", "max_loss"):
             value = getattr(self, name)
             if value is not None:
                 number(name, value, "0 or more", lambda least: least >= 0)
+        if self.max_improvement is self.max_variance is self.max_loss is None:
+            raise ValueError(
+                "max_improvement, max_variance, max_loss: None given for all, which leaves every shard after a window; "
+                "a number for at least one is allowed"
+            )
 
 
 class RotateOnPlateau:
-    """Moves to the next of a list of shards, cyclically, when the loss has stopped improving.
+    """Moves to the next of a list of shards, cyclically, when the losses say that the current one is memorised.
 
         rotation = RotateOnPlateau(walk(shards, node_id))
         for step in ...:
@@ -122,29 +133,35 @@ class RotateOnPlateau:
 
         Raises ValueError for a loss that is not finite. Cost: the mean of a window.
         """
-        if loss != loss or loss in (float("inf"), float("-inf")):
-            raise ValueError(f"loss: {loss} given, a finite number is allowed")
-        self._losses.append(float(loss))
-        self._steps += 1
-        if not self._flat():
+        if not self.record(loss):
             return False
         self.advance()
         return True
 
+    def record(self, loss: float) -> bool:
+        """`observe` for callers that call `advance` themselves."""
+        if loss != loss or loss in (float("inf"), float("-inf")):
+            raise ValueError(f"loss: {loss} given, a finite number is allowed")
+        self._losses.append(float(loss))
+        self._steps += 1
+        return self._is_due()
+
     def advance(self) -> None:
         """Move to the next shard at once: the current one is exhausted."""
         self._steps = 0
-        self._losses.clear()
+        self._losses = deque(maxlen=self.params.window)
         self._rotations += 1  # last, and at once: an interrupt before it leaves the shard as it is
 
-    def _flat(self) -> bool:
+    def _is_due(self) -> bool:
         params = self.params
         if len(self._losses) < params.window or self._steps < params.least_steps:
             return False
         losses = list(self._losses)
+        if params.max_loss is not None and statistics.fmean(losses) >= params.max_loss:
+            return False
         half = len(losses) // 2
         improvement = statistics.fmean(losses[:half]) - statistics.fmean(losses[half:])
-        if improvement >= params.max_improvement:
+        if params.max_improvement is not None and improvement >= params.max_improvement:
             return False
         return params.max_variance is None or statistics.pvariance(losses) <= params.max_variance
 

@@ -9,10 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn, Self
 
+import numpy as np
+
 from refinery.loader.errors import InternalError
-from refinery.loader.order.arrays import TokenBatch
+from refinery.loader.order.arrays import I64, TokenBatch
 from refinery.loader.storage.fetch import ReadCounters
-from refinery.loader.stream.assemble import PreparedBatch
+from refinery.loader.stream.assemble import Contents, PreparedBatch
 from refinery.loader.stream.left_out import LeftOuts
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.schedule import Schedule, StepPlan
@@ -31,6 +33,7 @@ class BatchIterator(ABC):
     def __init__(self, schedule: Schedule, worker: int) -> None:
         self._schedule, self._worker = schedule, worker
         self._padding = 0  # places of padding delivered
+        self._delivered: I64 = np.zeros(4, np.int64)  # of packed rows, as Contents
         self._left_out = LeftOuts()
         self._counters = ReadCounters()
         self._telemetry = Telemetry()
@@ -66,9 +69,10 @@ class BatchIterator(ABC):
             "state_dict"
         )
 
-    def _note_delivery(self) -> None:
-        """For streams that count more than tokens."""
-        return
+    def _note_delivery(self, contents: Contents | None) -> None:
+        """Count what is in packed rows; for streams that count more, too."""
+        if contents is not None:
+            self._delivered = self._delivered + np.array(contents)
 
     def _forget_parent(self) -> None:
         """In a forked child: replace what else belongs to the parent."""
@@ -108,10 +112,10 @@ class BatchIterator(ABC):
         if self._batches is None:
             self._batches = self._start()
         self._taking = True
-        batch, passed, last = None, self._passed, self._plan
+        batch, passed, last, planned = None, self._passed, self._plan, 0
         while batch is None:
             try:
-                (batch, plan, step, skip, read, assemble, padding, left, places), wait, lead = self._batches.take()
+                made, wait, lead, queued = self._batches.take()
             except StopIteration:
                 self._over, self._taking, self._passed, self._plan = True, False, passed, last
                 if last is not None:  # other workers of this rank delivered the rest
@@ -123,6 +127,9 @@ class BatchIterator(ABC):
                     raise
                 where = f"epoch {self._epoch}, position {self._position}"
                 raise InternalError(f"the batch after {where}", error) from error
+            batch, plan, step, skip, read, assemble, padding, left, places, *times, contents = made
+            decode, enrichment, staging, planning = times
+            planned += planning
             if plan is not last:
                 passed, last = passed if last is None else (*passed, last), plan
         if passed:
@@ -130,9 +137,12 @@ class BatchIterator(ABC):
         self._padding += padding
         if left:
             self._left_out.add(left)
-        self._note_delivery()
+        self._note_delivery(contents)
         places = plan.mine.shape[1] * self._schedule.domains[0].length if places is None else places
-        self._telemetry.record(places, read=read, assemble=assemble, wait=wait, lead=lead)
+        shape = batch["input_ids"].shape
+        self._telemetry.record(
+            places, read, decode, assemble, 0, wait, lead, enrichment, staging, queued, planned, shape
+        )
         position = min(plan.start + (step + 1) * plan.step, plan.stop)
         self._taking = False  # no call from here on, as in __next__
         return batch, plan, position, skip, passed

@@ -6,11 +6,25 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.arguments import whole
+from refinery.loader.order.arrays import I64
+from refinery.loader.packing.packing import Packing
 from refinery.loader.read.versions.versions import Version
+from refinery.loader.stream.assemble import BatchParams, Contents
 from refinery.loader.stream.loops import LoopedBatches
 from refinery.loader.stream.origins import EMPTY, Origin, RowIds, origins
 from refinery.loader.view.opened import OpenedCorpus
 from refinery.loader.view.past_view import PastView
+
+
+def describe_contents(counts: I64) -> dict[str, float]:
+    """counts: sums of Contents."""
+    rows, documents, tokens, places = Contents(*counts.tolist())
+    return {
+        "rows": rows,
+        "utilisation": tokens / places if rows else 0.0,
+        "documents_per_row": documents / rows if rows else 0.0,
+        "document_tokens": tokens / documents if documents else 0.0,
+    }
 
 
 class DeliveredBatches(LoopedBatches):
@@ -24,11 +38,27 @@ class DeliveredBatches(LoopedBatches):
     _shards: Sequence[Any]
     _ids: RowIds
     _past: Version | PastView | None
+    _batch_params: BatchParams
+    _packing: Packing | None
 
     @property
     def mix(self) -> dict[str, dict[str, float]]:
         """Samples, share of all samples and epochs delivered so far, by domain. Empty without weights."""
         return {} if self._schedule.mixture is None else self._schedule.mixture.achieved(self._position)
+
+    @property
+    def packing(self) -> dict[str, float]:
+        """Of packed rows that this rank has delivered since the stream was made: `rows`, `utilisation` (share of places
+        that are tokens), `documents_per_row` and `document_tokens`, on average; 0 before the first batch. Documents
+        that are cut to parts count by the part.
+
+        Where rows are packed while loading, also `cropped_doc_frac`: the share of the split's documents that are cut,
+        for being longer than a row. Empty for rows that are not packed.
+        """
+        if not self._batch_params.is_packed:
+            return {}
+        found = describe_contents(self._delivered)
+        return found if self._packing is None else found | {"cropped_doc_frac": self._packing.cropped_doc_frac}
 
     @property
     def domain_names(self) -> tuple[str, ...]:
@@ -62,7 +92,8 @@ class DeliveredBatches(LoopedBatches):
     def tokens_per_shard(self) -> dict[str, int]:
         """Input tokens of each shard, by the name of its .bin, that were delivered in the current epoch to all ranks.
 
-        Without domains that were resumed inside an epoch.
+        After the last batch of an epoch they are those of all of it, until the next one begins. Without domains that
+        were resumed inside an epoch, which are there again from the next epoch on.
         """
         with self._lock:
             self._count()

@@ -1,14 +1,17 @@
 """Batches for a node that trains alone, on a few shards of its own: volunteers' machines that come and go.
 
 A node's shards follow from its name and those of the shards, by hash: nobody hands them out, and no node knows another.
-It trains on its primary shard first and moves on to the next of its list when that is exhausted, or when the loss has
-stopped improving. Shards are read as any corpus is: over https by range requests, verified, through a bounded cache.
+It trains on its primary shard first and moves on to the next of its list when that is exhausted, or when the losses say
+that it is memorised. A shard that was left early goes on where it was left. Shards are read as any corpus is: over
+https by range requests, verified, through a bounded cache.
 """
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from refinery.loader.arguments import of_kind, whole
@@ -19,10 +22,12 @@ from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.stream.assignment import SHARDS, PlateauParams, RotateOnPlateau, walk
-from refinery.loader.stream.state import StateError, check_identity
+from refinery.loader.stream.state import StateError, check_identity, same
 from refinery.loader.stream.stream import TokenStream
 
-PLATEAU = PlateauParams(window=20, max_improvement=0.05, max_variance=0.02)
+PLATEAU = PlateauParams(window=20)
+# The default of versions before `max_loss`. Their states go on by it, and each visit of a shard begins at its start.
+OLD_PLATEAU = MappingProxyType({"window": 20, "max_improvement": 0.05, "max_variance": 0.02, "least_steps": 0})
 
 
 def node_shards(names: Iterable[str], node: str, count: int = SHARDS) -> list[str]:
@@ -46,7 +51,8 @@ class NodeStream:
     node: its name, the same after every restart. count: how many shards it has. plateau: when a shard is left before
     its end; None for never. rounds: after so many rounds of its shards the stream ends. remote: how shards are read,
     such as the cache's folder and bound. Other options are those of TokenStream except epochs, shards, rank and
-    workers. Of a shard every token is delivered once, in another order in every round.
+    workers. Of a shard every token is delivered once before one comes again, also where it is left early; then all of
+    them in another order.
 
     Raises ValueError for invalid arguments and a split without tokens, and what TokenStream raises. Use it as a context
     manager, or `close` it.
@@ -81,11 +87,15 @@ class NodeStream:
         known = {entry.bin.path: entry for entry in entries}
         self.shards: tuple[ShardEntry, ...] = tuple(known[name] for name in names)
         self.node, self.seed, self.rounds, self.plateau = node, seed, rounds, plateau
+        self._given = plateau
+        self._rule = None if plateau is None else asdict(plateau)  # as it is in states
         self._corpus = corpus.sha256
         self._options = {"split": split, "remote": remote, **options}
         self._rotation = RotateOnPlateau(names, plateau or PLATEAU)
-        self._stream: TokenStream | None = self._open(self._rotation)
+        self._stream: TokenStream | None = self._open(names[0], 0)
         self._visit = 0  # rotations before the visit that `_stream` is of
+        self._began = 0  # rotations before the visit in which that shard was begun
+        self._left: dict[str, dict[str, Any]] = {}  # shards that were left early: `began`, and their stream's state
 
     @property
     def shard(self) -> str:
@@ -109,47 +119,78 @@ class NodeStream:
         raise StopIteration
 
     def observe(self, loss: float) -> bool:
-        """Record the loss of the last batch; True if the next batch is of the next shard, because it has stopped
-        improving. Raises ValueError for a loss that is not finite.
+        """Record the loss of the last batch; True if the next batch is of the next shard, because this one is
+        memorised. Raises ValueError for a loss that is not finite.
         """
-        if self.plateau is None or not self._rotation.observe(loss):
+        if self.plateau is None or not self._rotation.record(loss):
             return False
-        self._leave(self._rotation)
+        following, stream, left = copy(self._rotation), self._current(), self._left
+        following.advance()
+        if stream is not None and stream.steps_left and not self._is_old:
+            left = left | {self.shard: {"began": self._began, "stream": stream.state_dict()}}
+        self._leave(following, None, following.rotations, left)
         return True
 
     def state_dict(self) -> dict[str, Any]:
-        """JSON-able: which shard, where in it, and the losses since; a kilobyte. Goes into the checkpoint."""
-        return {
+        """JSON-able: which shard, where in it, and the losses since; a kilobyte, and 500 bytes for each shard that was
+        left early. Goes into the checkpoint."""
+        state = {
             "node": self.node,
             "corpus": self._corpus,
-            "plateau": None if self.plateau is None else asdict(self.plateau),
+            "plateau": self._rule,
             "rotation": self._rotation.state_dict(),
             "stream": None if (stream := self._current()) is None else stream.state_dict(),
         }
+        if self._is_old:
+            return state
+        began = self._rotation.rotations if stream is None else self._began
+        return state | {"began": began, "left": dict(self._left)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on exactly where `state` was taken. Raises StateError for a state of another node, corpus or plateau, or
         with other options of the stream, which then is unchanged.
+
+        A state of a version before `max_loss`, made by the rule given here or by the default of then (OLD_PLATEAU),
+        goes on by its own rule, and so do the states that follow. Each visit of a shard then begins at its first batch.
         """
         if not isinstance(state, Mapping):
             raise StateError(f"state: {state!r:.80} given, a mapping from state_dict is allowed")
-        own = {name: here for name, here in self.state_dict().items() if name not in ("rotation", "stream")}
-        check_identity(state, own, self._store.root)
-        rotation = RotateOnPlateau(self._rotation.shards, self._rotation.params)
+        rule, plateau = self._rule_of(state.get("plateau"))
+        check_identity(state, {"node": self.node, "corpus": self._corpus, "plateau": rule}, self._store.root)
+        rotation = RotateOnPlateau(self._rotation.shards, plateau or PLATEAU)
         try:
             rotation.load_state_dict(state["rotation"])
             inner = state["stream"]
+            began = whole("began", state.get("began", rotation.rotations), 0, rotation.rotations)
+            left = self._left_in(state.get("left", {}), rotation)
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"state: {error}") from None
-        stream = None
-        if inner is not None:
-            stream = self._open(rotation)
-            try:
-                stream.load_state_dict(inner)
-            except BaseException:
-                stream.close()
-                raise
-        self._leave(rotation, stream)
+        for shard, place in left.items():  # a state that does not fit is refused now, not when its shard comes
+            self._open(shard, place["began"], place["stream"]).close()
+        stream = None if inner is None else self._open(rotation.shard, began, inner)
+        self._rule, self.plateau = rule, plateau
+        self._leave(rotation, stream, began, left)
+
+    def _rule_of(self, made: Any) -> tuple[dict[str, Any] | None, PlateauParams | None]:
+        """The rule of a state's, as it is in states and as parameters: its own if it is of a version before `max_loss`
+        and stands for the one given here, otherwise the one given here."""
+        given = None if self._given is None else asdict(self._given)
+        if given is not None and isinstance(made, Mapping) and "max_loss" not in made:
+            here = {name: value for name, value in given.items() if name != "max_loss"}
+            if same(made, here) or (self._given == PLATEAU and same(made, dict(OLD_PLATEAU))):
+                return dict(made), PlateauParams(**made, max_loss=None)
+        return given, self._given
+
+    @staticmethod
+    def _left_in(left: Any, rotation: RotateOnPlateau) -> dict[str, dict[str, Any]]:
+        """Shards that a state says were left early. Raises ValueError, TypeError or KeyError."""
+        if not isinstance(left, Mapping) or not set(left) <= set(rotation.shards):
+            raise ValueError(f"left: {left!r:.80} given, a mapping of this node's shards is allowed")
+        places = {shard: (place["began"], dict(place["stream"])) for shard, place in left.items()}
+        return {
+            shard: {"began": whole("left", began, 0, rotation.rotations), "stream": stream}
+            for shard, (began, stream) in places.items()
+        }
 
     def close(self) -> None:
         """Stop the threads and close files. `state_dict` still works."""
@@ -164,24 +205,42 @@ class NodeStream:
         """The stream of this visit, if it was opened."""
         return self._stream if self._visit == self._rotation.rotations else None
 
+    @property
+    def _is_old(self) -> bool:
+        """Whether this goes on from a state of a version before `max_loss`."""
+        return self._rule is not None and "max_loss" not in self._rule
+
     def _enter(self) -> TokenStream:
-        """The stream of this visit, from its beginning."""
-        stream = self._open(self._rotation)
-        self._leave(self._rotation, stream)
+        """The stream of this visit: from where its shard was left early, or from the shard's beginning."""
+        rotation, left = self._rotation, dict(self._left)
+        place = left.pop(rotation.shard, {"began": rotation.rotations, "stream": None})
+        stream = self._open(rotation.shard, place["began"], place["stream"])
+        self._leave(rotation, stream, place["began"], left)
         return stream
 
-    def _leave(self, rotation: RotateOnPlateau, stream: TokenStream | None = None) -> None:
-        """Go on with `rotation` and `stream`; close what was open. Interrupted, one of both is there as a whole."""
-        left = self._stream
-        self._rotation, self._stream, self._visit = rotation, stream, rotation.rotations
-        if left is not None:
-            left.close()
+    def _leave(
+        self, rotation: RotateOnPlateau, stream: TokenStream | None, began: int, left: dict[str, dict[str, Any]]
+    ) -> None:
+        """Go on with these; close what was open. Interrupted, the old or the new ones are there as a whole."""
+        old = self._stream
+        self._rotation, self._stream, self._visit, self._began, self._left = (
+            rotation, stream, rotation.rotations, began, left,
+        )  # fmt: skip
+        if old is not None:
+            old.close()
 
-    def _open(self, rotation: RotateOnPlateau) -> TokenStream:
-        """The current shard from its beginning, in the order of this visit."""
-        visit = hashlib.sha256(f"{self.seed} {rotation.rotations}".encode()).digest()
+    def _open(self, shard: str, began: int, state: Mapping[str, Any] | None = None) -> TokenStream:
+        """A shard in the order of the visit in which it was begun, from its beginning or from a state."""
+        visit = hashlib.sha256(f"{self.seed} {began}".encode()).digest()
         seed = int.from_bytes(visit[:8], "little")
-        return TokenStream(self._store, seed=seed, epochs=1, shards=[rotation.shard], **self._options)
+        stream = TokenStream(self._store, seed=seed, epochs=1, shards=[shard], **self._options)
+        try:
+            if state is not None:
+                stream.load_state_dict(state)
+        except BaseException:
+            stream.close()
+            raise
+        return stream
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -26,11 +26,13 @@ FINISHED = "prefetch: closed, interrupted or ended by an error; create a new one
 
 
 class Delivery(NamedTuple, Generic[T]):
-    """An item, how long the caller waited for it, and how long it was ready before it was requested (0 if waited)."""
+    """An item, how long the caller waited for it, how long it was ready before it was requested (0 if waited), and how
+    much of the wait another thread was making items."""
 
     item: T
     wait_ns: int
     lead_ns: int
+    queue_ns: int = 0
 
 
 class Prefetcher(Generic[T]):
@@ -211,7 +213,7 @@ class _Channel(Generic[T]):
             if self._full or self._back_to_back < BACK_TO_BACK_CALLS:
                 self._changed.notify_all()
             self._left = now = time.perf_counter_ns()
-        return Delivery(item, now - asked, 0) if ready > asked else Delivery(item, 0, asked - ready)
+        return Delivery(item, now - asked, 0, now - asked) if ready > asked else Delivery(item, 0, asked - ready)
 
     def _raise_over(self) -> None:
         reason, self._over = self._over, StopIteration()
@@ -224,6 +226,7 @@ class _Channel(Generic[T]):
     def _make(self, asked: int) -> Delivery[T]:
         if self.stopped or self.source is None:
             raise RuntimeError(FINISHED)
+        queued = time.perf_counter_ns() - asked if self.depth else 0
         try:
             item = next(self.source)
         except StopIteration:
@@ -235,7 +238,7 @@ class _Channel(Generic[T]):
                 self._left, self._maker = now, 0
                 if self._back_to_back < BACK_TO_BACK_CALLS or self._waiting or self.stopped:
                     self._changed.notify_all()
-        return Delivery(item, now - asked, 0)
+        return Delivery(item, now - asked, 0, queued)
 
     def wait_for_maker(self) -> bool:
         """Wait until no thread runs the source. False: the current thread runs it."""

@@ -5,14 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from refinery.loader.format.manifest import Manifest
-from refinery.loader.packing.packing import Packing
 from refinery.loader.read.damage import Damage
 from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.read.samples import DocumentStarts, Domain
 from refinery.loader.read.versions.versions import NotDelivered, Version, Versions
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.store import Store
-from refinery.loader.stream.assemble import BatchParams
 from refinery.loader.stream.carried import Carried, Files, check_shards, only_of
 from refinery.loader.stream.damaged_rows import with_damage
 from refinery.loader.stream.delivered import DeliveredBatches
@@ -44,13 +42,11 @@ class ResumedBatches(DeliveredBatches):
     _packed_files: Files | None = None  # how files of packed rows are listed, where these are read
     order_params: Any
     _versions: Versions | ViewVersions
-    _packing: Packing | None
     _arrange: Arranger
     _remote: RemoteParams | None
     _source: Any
     _documents: DocumentStarts
     _stop: Stop
-    _batch_params: BatchParams
     _damage: Damage | None
 
     def _identity(self) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from typing import Any
 from refinery import DISTRIBUTION
 from refinery.loader.order.order import ORDER_VERSION
 from refinery.loader.read.samples import Domain
+from refinery.loader.source_digest import loader_build
 
 STATE_VERSION = 1
+RECEIPT_VERSION = 2  # those of version 1 have no `schema_version`; keys are added, none changes its meaning
 
 
 class StateError(ValueError):
@@ -154,9 +156,10 @@ def check_unchanged(state: Mapping[str, Any]) -> None:
 
 
 def code_version() -> dict[str, Any]:
-    """Versions of the package (None if it is not installed), of the order's arithmetic and of states."""
+    """Versions of the package (None if it is not installed), of the order's arithmetic and of states; `build`, a digest
+    of the loader's sources, which is another one after every change of them."""
     try:
         version: str | None = metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         version = None
-    return {"refinery": version, "order": ORDER_VERSION, "state": STATE_VERSION}
+    return {"refinery": version, "build": loader_build(), "order": ORDER_VERSION, "state": STATE_VERSION}

@@ -53,6 +53,7 @@ from refinery.loader.stream.options import (
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.resumed import ResumedBatches
 from refinery.loader.stream.state import (
+    RECEIPT_VERSION,
     STATE_VERSION,
     checksum,
     code_version,
@@ -223,6 +224,7 @@ class TokenStream(ResumedBatches):
             mask_labels=batch.mask_labels,
             lengths=lengths,
             context=batch.context if batch.cp_size > 1 else None,
+            is_packed=self._packing is not None,
         )
         self._prefetch = reading.prefetch
         self._source = self._open_source(remote)
@@ -341,6 +343,7 @@ class TokenStream(ResumedBatches):
         masks = asdict(self._batch_params.masks)
         infill, missing = self._batch_params.fill_in_middle, self.not_delivered
         return {
+            "schema_version": RECEIPT_VERSION,
             "state": self.state_dict(),
             "name": self.manifest.name,
             "fingerprint": self.manifest.fingerprint,

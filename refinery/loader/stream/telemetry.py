@@ -1,15 +1,18 @@
 """Time per stage of each training step, cheap enough to be always on.
 
-Times are nanoseconds of time.perf_counter_ns. A step has five stages: `read` (waiting for bytes), `decode` (bytes to
-tokens, checksums), `assemble` (batch and masks), `copy` (to the device) and `wait` (the caller was blocked). All but
-`wait` may overlap with the caller's work; only `wait` is lost time.
+Times are nanoseconds of time.perf_counter_ns. A batch is made in stages: `plan` (which rows, and what they are of),
+`read` (waiting for bytes), `decode` (bytes to tokens), `enrichment` (what comes beside tokens: boundaries of documents,
+masks and columns of the data, ids), `assemble` (batch and masks), `staging` (the batch in its last form, in pinned
+memory) and `copy` (to the device). `wait` is how long the caller was blocked, `queue_wait` the part of it in which
+another thread or process made the batch, `lead` how long a finished batch was in the queue. All but `wait` may overlap
+with the caller's work; only `wait` is lost time.
 """
 
 import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,13 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 STEP_STAGES = ("read", "decode", "assemble", "copy", "wait")
-TRACKS = (*STEP_STAGES, "lead")
+TRACKS = (*STEP_STAGES, "lead", "enrichment", "staging", "queue_wait", "plan")
+MAKING = ("read", "decode", "assemble", "copy", "enrichment", "staging", "plan")  # a stall is in one of them
+LATER = ("copy", "staging")  # known only after `record`, where a batch goes to a device
 ELSEWHERE = "elsewhere"  # of a stall that no stage explains: the producer was not running
 
 FOLD = 1024  # steps between two updates of the histograms
 SUBDIVISIONS = 4  # 2^4 buckets per factor of two: quantiles are accurate to 1 in 32
 BUCKETS = 64 << SUBDIVISIONS
-ROW = struct.Struct("=7q")  # tokens and the tracks; packing is the cheapest way to store seven integers
+ROW = struct.Struct(f"={1 + len(TRACKS)}q")  # tokens and the tracks; packing is the cheapest way to store integers
 KEPT_STALLS = 16  # most recent stalls that are kept; all are counted
 
 Counts = npt.NDArray[np.int64]
@@ -53,7 +58,7 @@ class Stall:
 
 
 class Telemetry:
-    """Collects the times of one stream's steps. Memory is constant, about 110 KiB.
+    """Collects the times of one stream's steps. Memory is constant, about 200 KiB.
 
     `record` is for one thread, the one that takes the batches; other methods may be called by any thread. Cost: 0.3 us
     per step, including its share of the histograms, plus the caller's clock readings, 0.05 us each.
@@ -80,6 +85,7 @@ class Telemetry:
             self._stalls: deque[Stall] = deque(maxlen=KEPT_STALLS)
             self._stalled: dict[str, int] = {}
             self._counters: dict[str, int] = {}
+            self._shapes: dict[tuple[int, ...], int] = {}
             self._started = time.perf_counter_ns()
             self._previous = (self._started, 0)
 
@@ -92,19 +98,31 @@ class Telemetry:
         copy: int = 0,
         wait: int = 0,
         lead: int = 0,
+        enrichment: int = 0,
+        staging: int = 0,
+        queue_wait: int = 0,
+        plan: int = 0,
+        shape: tuple[int, ...] | None = None,
     ) -> Stall | None:
         """One delivered step: its tokens, and nanoseconds per stage. Returns the stall if it was one.
 
         lead: how long the batch was ready before it was requested. The stage times are those of this batch, in
-        whichever thread it was made. copy: 0 if it was not copied yet.
+        whichever thread it was made. copy: 0 if it was not copied yet. shape: of its input_ids; None is not counted.
         """
         if self._end >= len(self._pending):  # the fold of the last step was interrupted
             self._fold()
-        ROW.pack_into(self._pending, self._end, tokens, read, decode, assemble, copy, wait, lead)
+        ROW.pack_into(
+            self._pending, self._end,
+            tokens, read, decode, assemble, copy, wait, lead, enrichment, staging, queue_wait, plan,
+        )  # fmt: skip
         self._end += ROW.size
+        if shape is not None:
+            self._shapes[shape] = self._shapes.get(shape, 0) + 1
         if self._end >= len(self._pending):
             self._fold()
-        return self._stall(read, decode, assemble, copy, wait) if wait > self._limit else None
+        if wait <= self._limit:
+            return None
+        return self._stall(wait, (read, decode, assemble, copy, enrichment, staging, plan))
 
     def copied(self, ns: int) -> Stall | None:
         """Record a batch's copy to the device, for times known only after `record`. Returns the stall if it was one.
@@ -116,7 +134,15 @@ class Telemetry:
             self._counts[i, buckets(np.array([ns]))[0]] += 1
             self._sums[i] += ns
             self._maxima[i] = max(int(self._maxima[i]), ns)
-        return self._stall(0, 0, 0, ns, ns) if ns > self._limit else None
+        return self._stall(ns, [ns if name == "copy" else 0 for name in MAKING]) if ns > self._limit else None
+
+    def staged(self, ns: int) -> None:
+        """Record that a batch was put into pinned memory, for times known only after `record`. From any thread."""
+        with self._lock:
+            i = TRACKS.index("staging")
+            self._sums[i] += ns
+            self._maxima[i] = max(int(self._maxima[i]), ns)
+            self._counts[i, buckets(np.array([ns]))[0]] += 1
 
     def total(self, totals: Mapping[str, int]) -> None:
         """Add the increase, since the last call, of counters that are kept elsewhere. Cost: a lock.
@@ -135,9 +161,9 @@ class Telemetry:
 
         steps, tokens, seconds; tokens_per_second since the start, recent_tokens_per_second since the last snapshot;
         wait_share, the share of time in which the caller was blocked; stages: p50_ms, p99_ms, max_ms and total_s of
-        each, and of `lead`; counters; padding_share, of the places of all rows; cache_hit_share, None without a
-        cache; stalls, their number per stage, and latest_stalls. Quantiles are accurate to 1 in 32. Cost: about a
-        millisecond.
+        each of TRACKS; shapes, the batches of each shape, by "rows x tokens"; counters; padding_share, of the places of
+        all rows; cache_hit_share, None without a cache; stalls, their number per stage, and latest_stalls. Quantiles
+        are accurate to 1 in 32. Cost: about a millisecond.
         """
         now = time.perf_counter_ns()
         with self._lock:
@@ -145,6 +171,7 @@ class Telemetry:
             then, before = self._previous
             self._previous = (now, tokens)
             counters, stalled, stalls = dict(self._counters), dict(self._stalled), [asdict(s) for s in self._stalls]
+            shapes = dict(self._shapes)
         seconds = max(now - self._started, 1) / 1e9
         hits, misses = counters.get("cache_hits", 0), counters.get("cache_misses", 0)
         tracks = {
@@ -164,6 +191,7 @@ class Telemetry:
             "recent_tokens_per_second": (tokens - before) / (max(now - then, 1) / 1e9),
             "wait_share": tracks["wait"]["total_s"] / seconds,
             "stages": tracks,
+            "shapes": {" x ".join(map(str, shape)): batches for shape, batches in sorted(shapes.items())},
             "counters": counters,
             "padding_share": counters.get("padding", 0) / tokens if tokens else 0.0,
             "cache_hit_share": hits / (hits + misses) if hits + misses else None,
@@ -187,10 +215,11 @@ class Telemetry:
             f"waiting {now['wait_share']:.2%}, p50/p99 ms {stages or '-'}{cache}{padding}, stalls {stalls}"
         )
 
-    def _stall(self, read: int, decode: int, assemble: int, copy: int, wait: int) -> Stall:
-        longest, stage = max((read, "read"), (decode, "decode"), (assemble, "assemble"), (copy, "copy"))
+    def _stall(self, wait: int, spent: Sequence[int]) -> Stall:
+        """spent: nanoseconds of each of MAKING."""
+        longest, stage = max(zip(spent, MAKING, strict=True))
         if 2 * longest < wait:
-            longest, stage = wait - read - decode - assemble - copy, ELSEWHERE
+            longest, stage = wait - sum(spent), ELSEWHERE
         with self._lock:
             step = self._steps + self._end // ROW.size
             stall = Stall(step, stage, wait / 1e6, longest / 1e6)
@@ -212,7 +241,8 @@ class Telemetry:
         values = np.maximum(rows[:, 1:], 0)
         places = buckets(values) + np.arange(len(TRACKS)) * BUCKETS
         counts = self._counts + np.bincount(places.reshape(-1), minlength=self._counts.size).reshape(len(TRACKS), -1)
-        counts[TRACKS.index("copy"), 0] = 0  # nothing was copied
+        for name in LATER:
+            counts[TRACKS.index(name), 0] = 0  # nothing was copied
         sums = self._sums + values.sum(axis=0)
         maxima = np.maximum(self._maxima, values.max(axis=0, initial=0))
         return counts, sums, maxima, self._steps + len(rows), self._tokens + int(rows[:, 0].sum())

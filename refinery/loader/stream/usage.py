@@ -38,13 +38,15 @@ def digest_of_all(n: int) -> int:
 
 
 class _Counts(NamedTuple):
-    """Of the current epoch of each domain. at: epoch and position of the stream up to which they go."""
+    """Of the current epoch of each domain. at: epoch and position of the stream up to which they go. ended: tokens by
+    shard of a domain's epoch that was delivered to its end, until the next one begins."""
 
     epochs: tuple[int, ...]
     samples: tuple[int, ...]
     digests: tuple[int | None, ...]
     tokens: tuple[I64 | None, ...]  # by shard
     at: tuple[int, int]
+    ended: tuple[I64 | None, ...]
 
 
 class Usage:
@@ -101,9 +103,10 @@ class Usage:
             )
         count, known, tokens = now.samples[d] + len(samples), now.digests[d], now.tokens[d]
         known = None if known is None else (known + digest(samples - domain.first_of(epoch))) & _MASK
-        tokens = None if tokens is None else tokens + domain.inputs_per_shard(samples)
+        tokens, ended = None if tokens is None else tokens + domain.inputs_per_shard(samples), None
         if count >= domain.samples_in(epoch):
             self._check(d, epoch, count, known, tokens)
+            ended = tokens
             epoch, count, known, tokens = epoch + 1, 0, 0, np.zeros(domain.shards, np.int64)
         return _Counts(
             _with_item(now.epochs, d, epoch),
@@ -111,6 +114,7 @@ class Usage:
             _with_item(now.digests, d, known),
             _with_item(now.tokens, d, tokens),
             now.at,
+            _with_item(now.ended, d, ended),
         )
 
     def _check(self, d: int, epoch: int, count: int, known: int | None, tokens: I64 | None) -> None:
@@ -129,8 +133,10 @@ class Usage:
 
     def tokens(self) -> list[tuple[Domain, I64]]:
         """Input tokens of each domain delivered in the current epoch, by its shards; without domains resumed inside an
-        epoch."""
-        return [(d, tokens) for d, tokens in zip(self._domains, self._now.tokens, strict=True) if tokens is not None]
+        epoch. After an epoch's last sample it is the current one until the next one begins."""
+        now = self._now
+        found = [now.tokens[d] if ended is None else ended for d, ended in enumerate(now.ended)]
+        return [(d, tokens) for d, tokens in zip(self._domains, found, strict=True) if tokens is not None]
 
     def all_tokens(self, order: Callable[[int, int], Order]) -> list[tuple[Domain, I64]]:
         """Input tokens of each domain delivered in all epochs so far, by its shards. order: of a domain's epoch.
@@ -174,12 +180,14 @@ class Usage:
                 for domain, (_, count) in zip(self._domains, reached, strict=True)
             ),
             at,
+            (None,) * len(self._domains),
         )
 
     def forget_tokens(self) -> None:
         """Tokens per shard of epochs that have begun are unknown from here on: some were passed over."""
         now = self._now
-        self._now = now._replace(tokens=tuple(None if n else t for n, t in zip(now.samples, now.tokens, strict=True)))
+        tokens = tuple(None if n else t for n, t in zip(now.samples, now.tokens, strict=True))
+        self._now = now._replace(tokens=tokens, ended=(None,) * len(self._domains))
 
 
 def _with_item(values: tuple[T, ...], i: int, value: T) -> tuple[T, ...]:

@@ -25,6 +25,7 @@ class DevicePrefetcher:
         self._source: Iterator[TensorBatch] | None = None
         self._ahead: _Copied | None = None
         self._state: State | None = None
+        self._staging = 0  # nanoseconds, of the batch that is being copied
         self._moved = False  # the position was set since the last batch
 
     def __len__(self) -> int:
@@ -76,14 +77,17 @@ class DevicePrefetcher:
         events = CUDA.Event(enable_timing=True), CUDA.Event(enable_timing=True)
         with CUDA.stream(self._copy_stream):
             events[0].record()
+            self._staging = 0
             moved = {name: self._copy(v) if isinstance(v, torch.Tensor) else v for name, v in batch.items()}
             events[1].record()
-        return _Copied(cast(TensorBatch, moved), state, events=events)
+        return _Copied(cast(TensorBatch, moved), state, events=events, staging_ns=self._staging)
 
     def _copy(self, value: torch.Tensor) -> torch.Tensor:
         """Non-blocking copies need contiguous pinned memory, which PyTorch's allocator keeps until they are done."""
         if not (value.is_pinned() and value.is_contiguous()):  # inputs and labels are views of one buffer
+            started = time.perf_counter_ns()
             value = torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value)
+            self._staging += time.perf_counter_ns() - started
         return value.to(self.device, non_blocking=True)
 
     def _deliver(self, copied: "_Copied") -> None:
@@ -97,6 +101,8 @@ class DevicePrefetcher:
 
     def _record_copy(self, copied: "_Copied") -> None:
         if self._telemetry is not None:
+            if copied.staging_ns:
+                self._telemetry.staged(copied.staging_ns)
             if copied.events is None:
                 self._telemetry.copied(copied.host_ns)
             elif copied.events[1].query():  # nearly always true a step later; otherwise the time is skipped
@@ -139,12 +145,14 @@ class DevicePrefetcher:
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """A batch on the device or being copied to it. events: around the copy, on CUDA. host_ns: copy time elsewhere."""
+    """A batch on the device or being copied to it. events: around the copy, on CUDA. host_ns: copy time elsewhere.
+    staging_ns: spent on putting it into pinned memory before."""
 
     batch: TensorBatch
     state: State | None
     events: tuple[Any, Any] | None = None
     host_ns: int = 0
+    staging_ns: int = 0
 
 
 def device_prefetch(batches: Iterable[TensorBatch], device: str | torch.device) -> DevicePrefetcher:

@@ -89,7 +89,9 @@ class TokenLoader(DataLoader[TensorBatch]):
                     return
                 if self.num_workers:
                     self._last = cast(dict[str, Any], batch).pop(STATE)  # added in a worker process
-                    self.telemetry.record(batch["input_ids"].numel(), wait=time.perf_counter_ns() - asked)
+                    waited, inputs = time.perf_counter_ns() - asked, batch["input_ids"]
+                    shape = tuple(inputs.shape)
+                    self.telemetry.record(inputs.numel(), wait=waited, queue_wait=waited, shape=shape)
                 left = None if left is None else left - 1
                 self.end_of_dataloader = left == 0
                 yield batch

@@ -1,8 +1,9 @@
-"""Assignment of shards to nodes by hash, and rotation when the loss stops improving."""
+"""Assignment of shards to nodes by hash, and rotation when a shard is memorised."""
 
 import hashlib
 import json
 import random
+from functools import partial
 from typing import Any
 
 import pytest
@@ -79,6 +80,11 @@ def test_invalid_assignments(shards: list[str], nodes: list[str], copies: int, m
         assign(shards, nodes, copies)
 
 
+# Only by improvement, as by default before `max_loss`.
+FLAT = partial(PlateauParams, max_improvement=0.01, max_variance=None, max_loss=None)
+MEMORISED = PlateauParams(10)
+
+
 def rotations(losses: list[float], params: PlateauParams) -> list[int]:
     rotation = RotateOnPlateau(["a", "b", "c"], params)
     return [i for i, loss in enumerate(losses) if rotation.observe(loss)]
@@ -87,15 +93,26 @@ def rotations(losses: list[float], params: PlateauParams) -> list[int]:
 @pytest.mark.parametrize(
     ("losses", "params", "moves"),
     [
-        ([1.0] * 25, PlateauParams(10), [9, 19]),  # flat: as soon as the window is full
-        ([2 - 0.1 * i for i in range(20)], PlateauParams(10), []),  # falling by 0.5 from half to half
-        ([2 - 0.1 * i for i in range(20)], PlateauParams(10, max_improvement=0.6), [9, 19]),
-        ([1 + 0.1 * i for i in range(10)], PlateauParams(10), [9]),  # rising is no improvement
-        ([2 - 0.1 * i for i in range(10)] + [1.0] * 20, PlateauParams(10), [19, 29]),
-        ([0.0, 2.0] * 10, PlateauParams(10, max_variance=0.5), []),  # flat mean, but variance 1
-        ([0.0, 2.0] * 10, PlateauParams(10, max_variance=1.0), [9, 19]),
-        ([1.0] * 25, PlateauParams(10, least_steps=12), [11, 23]),
-        ([1.0] * 9, PlateauParams(10), []),
+        ([1.0] * 25, FLAT(10), [9, 19]),  # flat: as soon as the window is full
+        ([2 - 0.1 * i for i in range(20)], FLAT(10), []),  # falling by 0.5 from half to half
+        ([2 - 0.1 * i for i in range(20)], FLAT(10, max_improvement=0.6), [9, 19]),
+        ([1 + 0.1 * i for i in range(10)], FLAT(10), [9]),  # rising is no improvement
+        ([2 - 0.1 * i for i in range(10)] + [1.0] * 20, FLAT(10), [19, 29]),
+        ([0.0, 2.0] * 10, FLAT(10, max_variance=0.5), []),  # flat mean, but variance 1
+        ([0.0, 2.0] * 10, FLAT(10, max_variance=1.0), [9, 19]),
+        ([1.0] * 25, FLAT(10, least_steps=12), [11, 23]),
+        ([1.0] * 9, FLAT(10), []),
+        # The default: memorised data.
+        ([0.01] * 25, MEMORISED, [9, 19]),
+        ([0.04, 0.06] * 13, MEMORISED, []),  # a mean of 0.05 is not below it
+        ([0.04, 0.0599] * 13, MEMORISED, [9, 19]),
+        ([0.0] * 9 + [0.49], MEMORISED, []),  # a mean of 0.049, but variance 0.0216
+        ([0.0] * 9 + [0.47], MEMORISED, [9]),  # 0.0199
+        ([2.5] * 30 + [0.01] * 15, MEMORISED, [39]),  # no loss of the window is of before
+        ([max(0.4 - 0.01 * i, 0.0) for i in range(45)], MEMORISED, [40]),  # it may fall
+        ([0.06] * 25, PlateauParams(10, max_loss=0.07), [9, 19]),
+        ([0.04 - 0.002 * i for i in range(20)], PlateauParams(10, max_improvement=0.005), []),  # all three
+        ([0.01] * 20, PlateauParams(10, max_improvement=0.005), [9, 19]),
     ],
 )
 def test_when_it_rotates(losses: list[float], params: PlateauParams, moves: list[int]) -> None:
@@ -103,7 +120,7 @@ def test_when_it_rotates(losses: list[float], params: PlateauParams, moves: list
 
 
 def test_shards_repeat() -> None:
-    rotation = RotateOnPlateau(["a", "b"], PlateauParams(2))
+    rotation = RotateOnPlateau(["a", "b"], FLAT(2))
     seen = []
     for _ in range(8):
         seen.append(rotation.shard)
@@ -115,7 +132,7 @@ def test_shards_repeat() -> None:
 def test_a_resumed_rotation_continues_identically(cut: int, seed: int) -> None:
     rng = random.Random(seed)
     losses = [rng.choice([1.0, 1.0, 1.01, 0.9, 3.0]) for _ in range(60)]
-    params = PlateauParams(6, max_improvement=0.2, max_variance=0.5, least_steps=8)
+    params = FLAT(6, max_improvement=0.2, max_variance=0.5, least_steps=8)
     whole, first, second = (RotateOnPlateau(["a", "b", "c"], params) for _ in range(3))
     moves = [(whole.observe(loss), whole.shard) for loss in losses]
     for loss in losses[:cut]:
@@ -149,6 +166,8 @@ def test_losses_that_are_not_finite(loss: float) -> None:
         ({"max_improvement": -0.1}, "max_improvement: -0.1"),
         ({"max_variance": float("nan")}, "max_variance: nan"),
         ({"least_steps": -1}, "least_steps: -1"),
+        ({"max_loss": float("inf")}, "max_loss: inf given, 0 or more"),
+        ({"max_loss": None, "max_variance": None}, "max_improvement, max_variance, max_loss: None given for all"),
     ],
 )
 def test_invalid_parameters(given_: dict[str, Any], message: str) -> None:

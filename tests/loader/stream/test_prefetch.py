@@ -265,6 +265,26 @@ def test_waiting_and_lead_are_distinguished() -> None:
         opener.join()
     assert first.item == 0 and first.wait_ns > 0 and first.lead_ns == 0
     assert second.item == 1 and second.wait_ns == 0 and second.lead_ns > 0
+    assert second.queue_ns == 0
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_the_part_of_a_wait_in_which_another_thread_made_the_item(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that only the source moves. Who makes an item is decided by the threads; without one, the caller."""
+    now, makers = [0], []
+
+    def source() -> Iterator[int]:
+        now[0] += 1000
+        makers.append(threading.current_thread())
+        yield 1
+
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: now[0])
+    with Prefetcher(source(), depth) as ahead:
+        found = ahead.take()
+    own = makers == [threading.current_thread()]
+    assert found.queue_ns == (0 if own else found.wait_ns)
+    assert found.wait_ns == 1000 if own else found.wait_ns in (0, 1000)
+    assert own or depth
 
 
 @pytest.mark.usefixtures("maker")

@@ -15,6 +15,7 @@ import pytest
 from refinery.loader.errors import FormatError
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.read.local.local_source import LocalSource
+from refinery.loader.source_digest import loader_build
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.schedule import rows_of_rank
@@ -201,6 +202,12 @@ def test_receipt(corpus: Path) -> None:
     ]
     assert receipt["masks"] == {"ignore_cross_document": False, "ignore_eos": True}
     assert receipt["code"]["order"] == 1
+    # Version 2 is version 1, and these.
+    assert receipt["schema_version"] == 2 and receipt["code"]["build"] == loader_build()
+    assert set(receipt) - {"schema_version"} == {
+        "state", "name", "fingerprint", "world_size", "batch_size", "mix", "masks", "fill_in_middle", "shards", "code",
+    }  # fmt: skip
+    assert set(receipt["code"]) - {"build"} == {"refinery", "order", "state"}
 
 
 def test_telemetry_counts_steps(corpus: Path) -> None:

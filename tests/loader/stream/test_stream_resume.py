@@ -237,7 +237,33 @@ def test_tokens_per_shard_agree_with_the_manifest(corpus: Path) -> None:
     missing = {name: manifest[name] - count for name, count in batches.tokens_per_shard.items()}
     assert 0 < sum(missing.values()) <= S and min(missing.values()) >= 0
     next(batches)
-    assert set(batches.tokens_per_shard.values()) == {0}  # of the next epoch
+    assert batches.tokens_per_shard == manifest  # of the whole epoch, until the next one begins
+    state = batches.state_dict()
+    next(batches)
+    assert 0 < sum(batches.tokens_per_shard.values()) <= S
+    batches.load_state_dict(state)
+    assert set(batches.tokens_per_shard.values()) == {0}  # nothing was delivered since
+
+
+def test_tokens_per_shard_after_the_last_batch(corpus: Path) -> None:
+    """Of a stream that has ended, asked before and after its end is noticed; of a mixture, by the domain."""
+    manifest = {entry.bin.path: entry.tokens for entry in stream(corpus).manifest.shards if entry.split == "train"}
+    ended = stream(corpus, batch_size=1, epochs=2)
+    for _ in range(2 * -(-len(tokens_of(corpus)) // S)):
+        next(ended)
+    assert ended.tokens_per_shard == manifest
+    with pytest.raises(StopIteration):
+        next(ended)
+    assert ended.tokens_per_shard == manifest
+    resumed = stream(corpus, batch_size=1, epochs=1)
+    next(resumed)
+    resumed.load_state_dict(resumed.state_dict())
+    assert resumed.tokens_per_shard == {} and len(list(resumed)) > 0
+    mixed = stream(corpus, batch_size=1, weights={"web": 1}, epochs=1)
+    list(mixed)
+    assert {path: count for path, count in mixed.tokens_per_shard.items() if count} == {
+        path: count for path, count in manifest.items() if "/web/" in path and count
+    }
 
 
 @pytest.mark.parametrize("resume", [False, True])

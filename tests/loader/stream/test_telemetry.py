@@ -16,6 +16,7 @@ from refinery.loader.stream.telemetry import (
     FOLD,
     KEPT_STALLS,
     STEP_STAGES,
+    TRACKS,
     Telemetry,
     TelemetryParams,
     buckets,
@@ -56,6 +57,29 @@ def test_a_snapshot_counts_pending_and_folded_steps(steps: int) -> None:
     assert json.loads(json.dumps(seen)) == seen
 
 
+def test_all_tracks_have_a_place_of_their_own() -> None:
+    telemetry = Telemetry()
+    names = [name for name in TRACKS if name != "wait"]
+    for _ in range(FOLD + 2):
+        telemetry.record(1, **{name: (1 + i) * MS for i, name in enumerate(names)}, wait=99 * MS)
+    found = {name: track["max_ms"] for name, track in telemetry.snapshot()["stages"].items()}
+    assert found == {"wait": 99} | {name: 1 + i for i, name in enumerate(names)}
+
+
+def test_shapes_and_staging() -> None:
+    """Batches by shape; staging that is known only after `record`, and none is not a fast one."""
+    telemetry = Telemetry()
+    for i in range(FOLD + 3):
+        telemetry.record(1, shape=(2, 16 if i else 8))
+        telemetry.staged(3 * MS)
+    seen = telemetry.snapshot()
+    assert seen["shapes"] == {"2 x 8": 1, "2 x 16": FOLD + 2}
+    track = seen["stages"]["staging"]
+    assert track["p50_ms"] == pytest.approx(3, rel=1 / 32) and track["max_ms"] == 3
+    telemetry.reset()
+    assert telemetry.snapshot()["shapes"] == {}
+
+
 def test_rates_and_wait_share(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [10**9]
     monkeypatch.setattr(time, "perf_counter_ns", lambda: now[0])
@@ -80,6 +104,10 @@ def test_rates_and_wait_share(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"decode": 70, "read": 30}, "decode"),
         ({"assemble": 100}, "assemble"),
         ({"copy": 51, "read": 49}, "copy"),
+        ({"enrichment": 60, "decode": 20}, "enrichment"),
+        ({"staging": 80}, "staging"),
+        ({"plan": 99}, "plan"),
+        ({"queue_wait": 100}, ELSEWHERE),  # not a part of making a batch
         ({"read": 20, "decode": 20}, ELSEWHERE),
         ({}, ELSEWHERE),
     ],
@@ -90,7 +118,8 @@ def test_a_stall_names_the_stage_at_fault(stages: dict[str, int], fault: str) ->
         assert telemetry.record(1, wait=MS) is None
     stall = telemetry.record(1, wait=100 * MS, **{name: ms * MS for name, ms in stages.items()})
     assert stall is not None and (stall.step, stall.stage, stall.wait_ms) == (4, fault, 100.0)
-    assert stall.stage_ms == stages.get(fault, 100 - sum(stages.values()))
+    making = {name: ms for name, ms in stages.items() if name != "queue_wait"}
+    assert stall.stage_ms == making.get(fault, 100 - sum(making.values()))
     seen = telemetry.snapshot()
     assert seen["stalls"] == {fault: 1} and seen["latest_stalls"][0]["stage"] == fault
     assert f"1 in {fault}" in telemetry.summary()

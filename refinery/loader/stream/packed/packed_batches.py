@@ -1,7 +1,6 @@
 """Batches of packed rows: a sample is a row, so only reading and masks differ from batches of one long sequence."""
 
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.stream import masks
-from refinery.loader.stream.assemble import Assembler, BatchParams, PreparedBatch
+from refinery.loader.stream.assemble import Assembler, BatchParams, Contents, PreparedBatch
 from refinery.loader.stream.left_out import left_out_of
 from refinery.loader.stream.packed.packed_source import PackedSource
 from refinery.loader.stream.schedule import Schedule, StepPlan
@@ -21,7 +20,6 @@ class PackedAssembler(Assembler):
     def __init__(self, schedule: Schedule, rows: PackedSource, params: BatchParams, **how: Any) -> None:
         super().__init__(schedule, params, **how)
         self._packed = rows
-        self.contents: deque[tuple[int, int, int]] = deque()  # rows, documents, tokens of each batch that was made
         self._masks = replace(params.masks, ignore_labels=params.mask_labels, ignore_cross_document=True)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
@@ -39,11 +37,13 @@ class PackedAssembler(Assembler):
             tokens = self._empty(shape, np.int64)
             tokens[files[i] < 0] = self._params.pad_id
             read = files[i].tolist(), places[i].tolist()
+            decoded = self._packed.decode_ns
             starts, counts, valid, loss = self._packed.read(*read, tokens)
+            arrived, decoded = time.perf_counter_ns(), self._packed.decode_ns - decoded
             columns, lost = self._packed.read_columns(*read), self._packed.lost(*read)
             for each in lost:
                 tokens[each.row] = self._params.pad_id
-            arrived = time.perf_counter_ns()
+            enriched = time.perf_counter_ns()
             batch = masks.fill_read(tokens, starts, counts, valid, self._masks, self._empty)
             batch.update(columns)
             if loss is not None:
@@ -51,7 +51,9 @@ class PackedAssembler(Assembler):
                     batch["labels"][~loss] = masks.IGNORE
                 if "loss_mask" in batch:
                     batch["loss_mask"] &= loss
-            self.contents.append((int((valid > 0).sum()), int(counts.sum()), int(valid.sum())))
+            filled = int((valid > 0).sum())
+            contents = Contents(filled, int(counts.sum()), int(valid.sum()), filled * length)
             between, padding = self._workers - 1, len(valid) * length - int(valid.sum())
-            left, spent = left_out_of(lost, plan, i, 0, length), time.perf_counter_ns() - arrived
-            yield PreparedBatch(batch, plan, i, between, arrived - started, spent, padding, left)
+            left, spent = left_out_of(lost, plan, i, 0, length), time.perf_counter_ns() - enriched
+            took = arrived - started - decoded, spent, padding, left, None, decoded, enriched - arrived
+            yield PreparedBatch(batch, plan, i, between, *took, contents=contents)

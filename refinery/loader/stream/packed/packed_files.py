@@ -1,6 +1,7 @@
 """The Parquet files of packed rows, opened for reading: in a local folder, or behind a network through the cache."""
 
 import io
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -24,9 +25,11 @@ BUFFER = 1 << 16  # of a remote file's stream: more than a footer, less than a c
 
 
 class PackedFiles(Protocol):
-    """Files by number. is_remote: whether reading ahead is worth its cost."""
+    """Files by number. is_remote: whether reading ahead is worth its cost. read_ns: nanoseconds spent so far on getting
+    the bytes of `rows` and on comparing them with their checksums."""
 
     is_remote: bool
+    read_ns: int
 
     def footer(self, number: int) -> Source:
         """A file whose size and footer are those of the manifest. Raises FormatError."""
@@ -50,7 +53,7 @@ class LocalFiles:
     is_remote = False
 
     def __init__(self, store: Store, files: Sequence[FileEntry]) -> None:
-        self._store, self._files = store, list(files)
+        self._store, self._files, self.read_ns = store, list(files), 0
         self._verified = [bytearray(-(-entry.size // CHECKSUM_BLOCK)) for entry in self._files]
 
     def footer(self, number: int) -> Source:
@@ -65,7 +68,9 @@ class LocalFiles:
         return self.rows(number, entry.size - TAIL - length, entry.size)
 
     def rows(self, number: int, start: int, stop: int) -> Source:
+        started = time.perf_counter_ns()
         self._verify(number, start, stop)
+        self.read_ns += time.perf_counter_ns() - started
         path = self._store.local_path(self._files[number].path)
         if path is None:
             raise ValueError(f"store: {self._store.root} given, a local folder is allowed")
@@ -104,12 +109,28 @@ class RemoteFiles(RemoteBytes):
     """Files behind a network: each MiB is compared with its checksum whenever it is read."""
 
     is_remote = True
+    read_ns = 0
 
     def footer(self, number: int) -> Source:
         return self.rows(number, 0, 0)
 
     def rows(self, number: int, start: int, stop: int) -> Source:
-        return io.BufferedReader(RemoteFileStream(self, number, self._file(number).size), BUFFER)
+        return io.BufferedReader(_TimedStream(self, number, self._file(number).size), BUFFER)
+
+
+class _TimedStream(RemoteFileStream):
+    """A RemoteFileStream whose waiting is counted in its files."""
+
+    def __init__(self, files: RemoteFiles, number: int, size: int) -> None:
+        super().__init__(files, number, size)
+        self._files = files
+
+    def piece(self, start: int, stop: int) -> bytes:
+        started = time.perf_counter_ns()
+        try:
+            return super().piece(start, stop)
+        finally:
+            self._files.read_ns += time.perf_counter_ns() - started
 
 
 def open_files(

@@ -4,6 +4,7 @@ The order reads whole row groups (PACKED_ORDER), so each is decoded about once a
 given to decoded groups is decoded once.
 """
 
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -94,6 +95,7 @@ class PackedSource:
         self._store, self._files, self._layout = store, list(files), layout
         self._memory = (decoded or DecodedParams()).memory_bytes
         counters = counters or ReadCounters()
+        self.decode_ns = 0  # spent on turning bytes into rows so far, without waiting for the bytes
         self._cache = None if decoded is None else DecodedCache(decoded, corpus, counters)
         self._dtype = dtype_for(layout.vocab_size)
         self._groups: OrderedDict[tuple[int, int], DecodedGroup] = OrderedDict()
@@ -266,8 +268,12 @@ class PackedSource:
         name, cache = self._name(number, index), self._cache
         group = None if cache is None else cache.load(name)
         if group is None:
+            started, reading = time.perf_counter_ns(), self._open.read_ns
             decoded = self._decode(number, index)
-            if cache is not None and cache.store(name, decoded):
+            is_stored = cache is not None and cache.store(name, decoded)
+            spent, reading = time.perf_counter_ns() - started, self._open.read_ns - reading
+            self.decode_ns += max(spent - reading, 0)  # bytes may come in other threads meanwhile
+            if cache is not None and is_stored:
                 group = cache.load(name)
         if group is not None:
             self._mapped[number, index] = group

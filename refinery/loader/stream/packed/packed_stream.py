@@ -16,12 +16,13 @@ from refinery.loader.arguments import of_kind, texts, whole
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.packed import STRUCTURE
 from refinery.loader.format.takedown import totals_of
-from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import OrderParams
 from refinery.loader.read.remote.blocks import RemoteParams
 from refinery.loader.read.remote.capacity import bytes_in_blocks, fit_cache
 from refinery.loader.read.samples import Domain
 from refinery.loader.storage.remote_store import RemoteStore
+from refinery.loader.stream.assemble import Contents
+from refinery.loader.stream.delivered import describe_contents
 from refinery.loader.stream.lookahead import Lookahead, live_ranges
 from refinery.loader.stream.options import grouped
 from refinery.loader.stream.origins import EMPTY, Origin
@@ -101,7 +102,7 @@ class PackedStream(TokenStream):
         if self.sequence_length != layout.length:
             raise ValueError(f"sequence_length: {self.sequence_length} given, {layout.length}, the rows', is allowed")
         self._layout = layout
-        self._delivered = self._reported = np.zeros(3, np.int64)  # rows, documents, tokens
+        self._reported = np.zeros(4, np.int64)  # as Contents
         self._unreported = 0  # batches
         chosen = order or PACKED_ORDER
         return row_files(shards, layout), replace(chosen, block=chosen.block or layout.group_rows)
@@ -135,7 +136,7 @@ class PackedStream(TokenStream):
         return [round(found[d.name] * d.tokens / places[d.name]) if d.tokens else 0 for d in domains]
 
     def _open_source(self, remote: RemoteParams | None) -> PackedSource:
-        self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)
+        self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0, is_packed=True)
         if isinstance(self._store, RemoteStore):
             corpus = bytes_in_blocks(file.bin.size for file in self._shards)
             remote = fit_cache(remote or RemoteParams(), corpus, self._live_bytes)
@@ -163,31 +164,14 @@ class PackedStream(TokenStream):
 
     def _assembler(self, **how: Any) -> PackedAssembler:
         ahead = Lookahead(self._source, self._schedule) if self._source.is_remote else None
-        made = PackedAssembler(self._schedule, self._source, self._batch_params, **how, lookahead=ahead)
-        self._contents = made.contents
-        return made
+        return PackedAssembler(self._schedule, self._source, self._batch_params, **how, lookahead=ahead)
 
-    def _note_delivery(self) -> None:
-        self._delivered = self._delivered + np.array(self._contents.popleft())
+    def _note_delivery(self, contents: Contents | None) -> None:
+        super()._note_delivery(contents)
         self._unreported += 1
         if self._unreported == self._every:
-            self._report(self._described(self._delivered - self._reported))
+            self._report(describe_contents(self._delivered - self._reported))
             self._reported, self._unreported = self._delivered, 0
-
-    @property
-    def packing(self) -> dict[str, float]:
-        """Of the rows that this rank has delivered since the stream was made: `rows`, `utilisation` (share of places
-        that are tokens), `documents_per_row` and `document_tokens`, on average; 0 before the first batch."""
-        return self._described(self._delivered)
-
-    def _described(self, counts: I64) -> dict[str, float]:
-        rows, documents, tokens = counts.tolist()
-        return {
-            "rows": rows,
-            "utilisation": tokens / (rows * self.sequence_length) if rows else 0.0,
-            "documents_per_row": documents / rows if rows else 0.0,
-            "document_tokens": tokens / documents if documents else 0.0,
-        }
 
     def _identity(self) -> dict[str, Any]:
         found = super()._identity()

@@ -16,6 +16,7 @@ from refinery.loader.read.remote.fetch_files import fetch_files
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import checksums
+from refinery.loader.stream.assignment import PlateauParams
 from refinery.loader.stream.node import PLATEAU, node_shards
 from refinery.pipelines.cli.command_line import build_parser
 from refinery.pipelines.corpus.export.distribution import shards_of_node
@@ -171,10 +172,10 @@ def test_the_page_names_every_argument_and_its_default() -> None:
     assert list(told) == list(parameters)
     for name, parameter in parameters.items():
         if name == "plateau":
-            assert (
-                ast.literal_eval(told[name][len("`PlateauParams(") : -2].split("=")[1].split(",")[0]) == PLATEAU.window
-            )
-            assert f"max_improvement={PLATEAU.max_improvement}, max_variance={PLATEAU.max_variance}" in told[name]
+            assert told[name] == f"`PlateauParams(window={PLATEAU.window})`"
+            assert PlateauParams(window=PLATEAU.window) == PLATEAU and PLATEAU.max_improvement is None
+            rule = f"over the last {PLATEAU.window} batches, their variance is at most {PLATEAU.max_variance} and their"
+            assert f"{rule} mean is below {PLATEAU.max_loss} nats a token" in " ".join(PAGE.split())
         elif parameter.default is not inspect.Parameter.empty:
             assert ast.literal_eval(told[name]) == parameter.default
 
@@ -183,9 +184,11 @@ def test_the_pages_code_runs(corpus: Path, tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "out" / "demo").mkdir(parents=True)
     (tmp_path / "out" / "demo" / "corpus").symlink_to(corpus)
     monkeypatch.chdir(tmp_path)
-    (block,) = [body for language, body in FENCE.findall(PAGE) if language == "python"]
-    found: dict[str, object] = {}
-    exec(compile(block, "volunteers.md", "exec"), found)  # noqa: S102 - our own page
+    blocks = [body for language, body in FENCE.findall(PAGE) if language == "python"]
+    found, moved = ({}, {})  # type: tuple[dict[str, object], dict[str, object]]
+    for block, names in zip(blocks, (found, moved), strict=True):
+        exec(compile(block, "volunteers.md", "exec"), names)  # noqa: S102 - our own page
+    assert moved["saved"]["plateau"]["max_loss"] == 0.05  # type: ignore[index] # a state
     assert isinstance(found["state"], dict) and found["state"]["node"] == "anna"
 
 
