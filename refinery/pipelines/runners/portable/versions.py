@@ -8,10 +8,10 @@ import os
 import re
 import shutil
 import subprocess
-import urllib.request
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import requests
 from apache_beam.options.pipeline_options import (
     FlinkRunnerOptions,
     PipelineOptions,
@@ -22,6 +22,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.runners.portability.job_server import JavaJarJobServer
 from apache_beam.utils.subprocess_server import JavaHelper, JavaJarServer
 from apache_beam.version import __version__ as BEAM
+from urllib3.exceptions import HTTPError
 
 from refinery.pipelines.runners.portable.addresses import CONNECT_SECONDS, FLINK_ITSELF
 from refinery.pipelines.runners.portable.note import Note
@@ -102,9 +103,9 @@ def answer(address: str, path: str) -> Any:
     if not url.startswith(("http://", "https://")):
         return None
     try:
-        with urllib.request.urlopen(url.rstrip("/") + path, timeout=CONNECT_SECONDS) as found:  # noqa: S310 - of http
-            return json.loads(found.read(1 << 20))
-    except (OSError, ValueError):
+        with requests.get(url.rstrip("/") + path, timeout=CONNECT_SECONDS, allow_redirects=False, stream=True) as found:
+            return json.loads(found.raw.read(1 << 20, decode_content=True)) if found.ok else None
+    except (OSError, ValueError, HTTPError):
         return None
 
 

@@ -1,6 +1,7 @@
 """Whether workers elsewhere will see the local files of a run, as far as the flags say. The first job of a run tries it
 out (same_code.py); this is known before anything is launched."""
 
+import ipaddress
 import os
 import socket
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ from refinery.pipelines.runners.portable.addresses import (
 from refinery.pipelines.runners.portable.note import Note
 from refinery.transforms.core.data_text.plain_yaml import RecipeError
 
-HERE = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # noqa: S104 - a name to compare with; nothing listens there
+HERE = ("localhost", socket.gethostname())
 BUCKET = "gs://BUCKET/… or s3://BUCKET/… works everywhere"
 
 
@@ -76,5 +77,9 @@ def worker_hosts(runner: str, flags: Sequence[str], kind: str) -> list[str]:
 
 
 def is_here(host: str) -> bool:
-    """Whether a name means this machine."""
-    return host in HERE or host.startswith("127.") or host == socket.gethostname()
+    """Whether a name or an address means this machine."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host in HERE
+    return address.is_loopback or address.is_unspecified
