@@ -22,19 +22,31 @@ variables {
 override_resource {
   target          = google_service_account.this["launcher"]
   override_during = plan
-  values          = { email = "l@x", member = "serviceAccount:l@x", name = "projects/p/serviceAccounts/l@x" }
+  values = {
+    email  = "launcher@example-project.iam.gserviceaccount.com"
+    member = "serviceAccount:l@x"
+    name   = "projects/example-project/serviceAccounts/launcher@example-project.iam.gserviceaccount.com"
+  }
 }
 
 override_resource {
   target          = google_service_account.this["worker"]
   override_during = plan
-  values          = { email = "w@x", member = "serviceAccount:w@x", name = "projects/p/serviceAccounts/w@x" }
+  values = {
+    email  = "worker@example-project.iam.gserviceaccount.com"
+    member = "serviceAccount:w@x"
+    name   = "projects/example-project/serviceAccounts/worker@example-project.iam.gserviceaccount.com"
+  }
 }
 
 override_resource {
   target          = google_service_account.this["reader"]
   override_during = plan
-  values          = { email = "r@x", member = "serviceAccount:r@x", name = "projects/p/serviceAccounts/r@x" }
+  values = {
+    email  = "reader@example-project.iam.gserviceaccount.com"
+    member = "serviceAccount:r@x"
+    name   = "projects/example-project/serviceAccounts/reader@example-project.iam.gserviceaccount.com"
+  }
 }
 
 override_resource {
@@ -111,7 +123,7 @@ run "grants" {
   }
 
   assert {
-    condition     = google_service_account_iam_member.launcher_uses_worker.service_account_id == "projects/p/serviceAccounts/w@x"
+    condition     = google_service_account_iam_member.launcher_uses_worker.service_account_id == "projects/example-project/serviceAccounts/worker@example-project.iam.gserviceaccount.com"
     error_message = "The launcher starts jobs as the worker, on that account and not on the project."
   }
 
@@ -185,7 +197,7 @@ run "ci_launches" {
   }
 
   assert {
-    condition     = google_service_account_iam_member.ci_launches["this"].service_account_id == "projects/p/serviceAccounts/l@x"
+    condition     = google_service_account_iam_member.ci_launches["this"].service_account_id == "projects/example-project/serviceAccounts/launcher@example-project.iam.gserviceaccount.com"
     error_message = "CI becomes the launcher, not the worker."
   }
 }

@@ -12,7 +12,11 @@ mock_provider "google" {
   }
 
   mock_resource "google_service_account" {
-    defaults = { email = "account@example-project.iam.gserviceaccount.com", member = "serviceAccount:account@x" }
+    defaults = {
+      email  = "account@example-project.iam.gserviceaccount.com"
+      member = "serviceAccount:account@example-project.iam.gserviceaccount.com"
+      name   = "projects/example-project/serviceAccounts/account@example-project.iam.gserviceaccount.com"
+    }
   }
 
   mock_resource "google_kms_crypto_key" {
