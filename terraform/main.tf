@@ -109,7 +109,7 @@ module "monitoring" {
 
 module "cdn" {
   source   = "./modules/cdn"
-  for_each = var.public_domain == null ? toset([]) : toset([var.public_domain])
+  for_each = var.public_domain == null ? {} : { this = var.public_domain }
 
   project_id = var.project_id
   location   = var.region

@@ -19,7 +19,7 @@ from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
 from refinery.pipelines.cli.command_line import build_parser
 from refinery.pipelines.runners.dataflow.job_records import JobSpec
-from refinery.pipelines.runners.dataflow.launch_flags import DEFAULTS, fill_in
+from refinery.pipelines.runners.dataflow.launch_flags import DEFAULTS, LABEL, fill_in
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.per_document import PerDocument
 from tests.beam import make_document
@@ -132,9 +132,11 @@ def test_buckets(parsed: dict[str, dict[str, Any]]) -> None:
         assert body["force_destroy"] == [False], name
         assert body["encryption"][0]["default_kms_key_name"], name
         assert body["soft_delete_policy"] and body["versioning"], name
-        assert body["lifecycle"][0]["prevent_destroy"] == [True], name
         assert "AbortIncompleteMultipartUpload" in json.dumps(body["lifecycle_rule"]), name
-    assert found["google_storage_bucket.this"]["public_access_prevention"] == ["enforced"]
+    assert found["google_storage_bucket.this"]["lifecycle"][0]["prevent_destroy"] == [True]
+    # Copies: it goes with public_domain, once it is empty.
+    assert "prevent_destroy" not in json.dumps(found["google_storage_bucket.public"])
+    assert all(body["public_access_prevention"] == ["enforced"] for body in found.values())
     purposes = local(parsed, "terraform/modules/storage/main.tf", "buckets")
     assert set(purposes) == {"raw", "staging", "work", "corpus", "rejects"}
     # Files that live for hours are not kept for a week after; what expires is never under retention.
@@ -210,7 +212,7 @@ def test_no_job_no_key_nothing_public(parsed: dict[str, dict[str, Any]]) -> None
             assert not SECRET_OR_PUBLIC.search(path.read_text()), path
     # Cloud CDN signs with an HMAC key and nothing else: the only key there is.
     assert [name for _, name, _ in blocks(parsed, "resource") if "hmac" in name] == ["google_storage_hmac_key.cdn"]
-    off = "for_each = var.public_domain == null ? toset([]) : toset([var.public_domain])"
+    off = "for_each = var.public_domain == null ? {} : { this = var.public_domain }"
     assert " ".join((TERRAFORM / "main.tf").read_text().split()).count(off) == 1
     root = {name: body for file, name, body in blocks(parsed, "variable") if file == "terraform/variables.tf"}
     assert root["public_domain"]["default"] == [None]
@@ -269,6 +271,15 @@ def test_outputs_print_the_flags_that_are_tested() -> None:
     """Each line of local.launch begins as the tested command's line does: neither can change alone."""
     printed = re.findall(r'^    \["(--\w+)', (TERRAFORM / "outputs.tf").read_text(), re.MULTILINE)
     assert printed == [word for word in launch_command() if word.startswith("--")]
+
+
+def test_labels_of_the_printed_command_reach_the_job_beside_ours() -> None:
+    """terraform prints `--labels KEY=VALUE` for each label; Beam collects them, and adds none away."""
+    assert '["--labels", "${key}=${value}"]' in (TERRAFORM / "outputs.tf").read_text()
+    flags = [*launch_command()[1:], "--labels", "cost=42", "--labels", "team=data"]
+    args, flags = build_parser().parse_known_args(flags)
+    filled = fill_in(flags, output=args.output, work=args.work, environment={})
+    assert PipelineOptions(filled).get_all_options()["labels"] == ["cost=42", "team=data", LABEL]
 
 
 def judge(doc: Document) -> Document | Drop:

@@ -201,3 +201,32 @@ run "ci_launches" {
     error_message = "CI becomes the launcher, not the worker."
   }
 }
+
+run "other_platforms" {
+  command = plan
+
+  module {
+    source = "./modules/identity"
+  }
+
+  variables {
+    launcher_users = ["principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/attribute.team/data"]
+    reader_users = [
+      "group:training@example.org",
+      "serviceAccount:example-project.svc.id.goog[train/loader]",
+      "principal://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/example.svc.id.goog/subject/ns/a/sa/b",
+    ]
+  }
+
+  assert {
+    condition = {
+      for grant in google_service_account_iam_member.acting : grant.member => grant.role
+      } == {
+      "group:training@example.org"                                                                                             = "roles/iam.serviceAccountTokenCreator"
+      "serviceAccount:example-project.svc.id.goog[train/loader]"                                                               = "roles/iam.workloadIdentityUser"
+      "principal://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/example.svc.id.goog/subject/ns/a/sa/b" = "roles/iam.workloadIdentityUser"
+      "principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/attribute.team/data"              = "roles/iam.workloadIdentityUser"
+    }
+    error_message = "Identities of other platforms act by federation, people and groups by a token."
+  }
+}

@@ -107,6 +107,7 @@ run "with_everything" {
     google_access = "restricted"
     perimeter     = { access_policy = "123456" }
     corpus        = "web-002"
+    labels        = { team = "data", cost = "42" }
     max_workers   = 500
   }
 
@@ -118,6 +119,11 @@ run "with_everything" {
   assert {
     condition     = strcontains(output.launch_command, "--output gs://corpora-corpus/web-002 ") && strcontains(output.launch_command, "--max_num_workers 500")
     error_message = "The launch command follows the variables."
+  }
+
+  assert {
+    condition     = endswith(output.launch_command, "--labels cost=42 \\\n  --labels team=data")
+    error_message = "Jobs have the labels of the other resources, for cost reports."
   }
 
   assert {

@@ -52,9 +52,16 @@ locals {
   ]...)
 
   acting = merge(
-    { for member in var.launcher_users : "launcher/${member}" => { account = "launcher", member = member } },
-    { for member in var.reader_users : "reader/${member}" => { account = "reader", member = member } },
+    { for member in var.launcher_users : "launcher/${member}" => { account = "launcher", member = member, role = local.acting_role[member] } },
+    { for member in var.reader_users : "reader/${member}" => { account = "reader", member = member, role = local.acting_role[member] } },
   )
+
+  # An identity of another platform acts by federation; a person, group or account of Google by a token.
+  acting_role = {
+    for member in distinct(concat(var.launcher_users, var.reader_users)) : member => (
+      can(regex("^principal|\\.svc\\.id\\.goog\\[", member)) ? "roles/iam.workloadIdentityUser" : "roles/iam.serviceAccountTokenCreator"
+    )
+  }
 }
 
 resource "google_service_account" "this" {
@@ -94,6 +101,6 @@ resource "google_service_account_iam_member" "acting" {
   for_each = local.acting
 
   service_account_id = google_service_account.this[each.value.account].name
-  role               = "roles/iam.serviceAccountTokenCreator"
+  role               = each.value.role
   member             = each.value.member
 }

@@ -75,6 +75,11 @@ resource "google_monitoring_notification_channel" "email" {
   display_name = "${var.name}: ${each.value}"
   type         = "email"
   labels       = { email_address = each.value }
+
+  # A channel cannot be deleted while a policy uses it: policies are updated first, only then is it destroyed.
+  lifecycle {
+    create_before_destroy = true
+  }
 }
 
 resource "google_monitoring_alert_policy" "this" {

@@ -86,8 +86,8 @@ run "changed" {
     workers_cidr          = "192.168.0.0/16"
     google_access         = "restricted"
     perimeter             = { access_policy = "654321" }
-    launcher_users        = ["user:a@example.org"]
-    reader_users          = []
+    launcher_users        = ["user:a@example.org", "principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/group/data"]
+    reader_users          = ["serviceAccount:example-project.svc.id.goog[train/loader]"]
     ci                    = { owner = "other", repository = "fork", repository_id = "43", ref = "refs/tags/v1" }
     alert_emails          = ["a@example.org", "b@example.org", "c@example.org", "d@example.org", "e@example.org", "f@example.org"]
     dead_letter_ratio     = 0.5
