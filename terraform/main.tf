@@ -152,13 +152,19 @@ module "perimeter" {
   name           = var.name
   services       = [for api in local.guarded_apis : api if contains(local.apis, api)]
 
-  # People call from their own machines, and so does whoever acts as the launcher or the reader.
+  # People call from their own machines, and so does whoever acts as the launcher or the reader; CI and Cloud CDN call from
+  # outside, too. A perimeter knows no Kubernetes service account: such a reader fetches its token as a principalSet, or from a
+  # cluster inside the perimeter.
   identities = concat(
     each.value.identities,
-    var.launcher_users,
-    var.reader_users,
+    [for member in concat(var.launcher_users, var.reader_users) : member if !strcontains(member, ".svc.id.goog")],
     [module.identity.members["launcher"], module.identity.members["reader"]],
+    var.ci == null ? [] : [module.identity.ci_principal],
+    [for cdn in module.cdn : cdn.member],
   )
+  enforce       = each.value.enforce
+  read_projects = each.value.read_projects
+  readers       = [module.identity.members["launcher"], module.identity.members["worker"]]
 
   depends_on = [google_project_service.this]
 }

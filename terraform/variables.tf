@@ -202,10 +202,12 @@ variable "google_access" {
 }
 
 variable "perimeter" {
-  description = "Perimeter of VPC Service Controls: number of the organization's access policy, and who else calls from outside. Null: none."
+  description = "Perimeter of VPC Service Controls: number of the organization's access policy; who calls from outside, above all whoever runs terraform; whether it refuses, or only logs what it would refuse; numbers of other projects that runs read. Null: none."
   type = object({
     access_policy = string
-    identities    = optional(list(string), [])
+    identities    = list(string)
+    enforce       = optional(bool, false)
+    read_projects = optional(list(string), [])
   })
   default = null
 
@@ -215,8 +217,22 @@ variable "perimeter" {
   }
 
   validation {
-    condition     = var.perimeter == null || alltrue([for member in try(var.perimeter.identities, []) : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member))])
-    error_message = "perimeter.identities: user:…, group:… and serviceAccount:… with an address are allowed."
+    condition = var.perimeter == null || alltrue([
+      for member in try(var.perimeter.identities, []) : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member)) || (
+        can(regex(local.federated, member)) && !strcontains(member, ".svc.id.goog")
+      )
+    ])
+    error_message = "perimeter.identities: user:…, group:… and serviceAccount:… with an address, and principal(Set)://iam.googleapis.com/… are allowed; a perimeter knows no Kubernetes service account."
+  }
+
+  validation {
+    condition     = var.perimeter == null || length(try(var.perimeter.identities, [])) > 0
+    error_message = "perimeter.identities: name whoever runs terraform, or the perimeter locks them out."
+  }
+
+  validation {
+    condition     = var.perimeter == null || alltrue([for number in try(var.perimeter.read_projects, []) : can(regex("^[0-9]+$", number))])
+    error_message = "perimeter.read_projects: numbers of projects are allowed (gcloud projects describe ID --format='value(projectNumber)')."
   }
 
   validation {

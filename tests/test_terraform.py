@@ -170,6 +170,8 @@ def test_nobody_can_delete_from_the_corpus(parsed: dict[str, dict[str, Any]]) ->
     buckets = {name for name in granting if name.startswith("google_storage_bucket_iam")}
     assert {granting[name] for name in buckets} == {identity, "terraform/modules/cdn/main.tf"}
     assert [name for name in granting if "google_project_iam_" in name] == [
+        "google_project_iam_member.ci_scans",
+        "google_project_iam_member.ci_writes_bills_of_materials",  # on one bucket: its condition
         "google_project_iam_member.this",
         "google_project_iam_audit_config.storage",
     ]
@@ -190,8 +192,10 @@ def test_no_broad_roles(parsed: dict[str, dict[str, Any]]) -> None:
         "roles/iam.serviceAccountUser",
         "roles/iam.workloadIdentityUser",
         "roles/monitoring.metricWriter",
+        "roles/ondemandscanning.admin",
         "roles/run.jobsExecutorWithOverrides",
         "roles/serviceusage.serviceUsageConsumer",
+        "roles/storage.admin",
         "roles/storage.legacyBucketReader",
         "roles/storage.legacyObjectReader",
         "roles/storage.objectCreator",
@@ -216,6 +220,23 @@ def test_no_job_no_key_nothing_public(parsed: dict[str, dict[str, Any]]) -> None
     assert " ".join((TERRAFORM / "main.tf").read_text().split()).count(off) == 1
     root = {name: body for file, name, body in blocks(parsed, "variable") if file == "terraform/variables.tf"}
     assert root["public_domain"]["default"] == [None]
+
+
+def test_the_perimeter_that_is_tried_is_the_one_that_is_enforced() -> None:
+    text = (TERRAFORM / "modules" / "perimeter" / "main.tf").read_text()
+    bodies = {name: text.split(f'  dynamic "{name}" {{')[1].split("\n  }\n")[0] for name in ("status", "spec")}
+    assert bodies["status"].split("content {")[1:] == bodies["spec"].split("content {")[1:]
+    assert len(bodies["spec"]) > 500
+
+
+@needs_audit
+def test_what_others_use_is_replaced_before_it_is_destroyed(parsed: dict[str, dict[str, Any]]) -> None:
+    """Google refuses to delete a channel that a policy uses, or a certificate that a proxy uses."""
+    found = {name: body for _, name, body in blocks(parsed, "resource")}
+    for name in ("google_monitoring_notification_channel.email", "google_compute_managed_ssl_certificate.public"):
+        assert found[name]["lifecycle"] == [{"create_before_destroy": [True]}], name
+    # Both certificates exist for a while, so their names differ.
+    assert "sha256(var.domain)" in found["google_compute_managed_ssl_certificate.public"]["name"][0]
 
 
 @needs_audit

@@ -143,6 +143,11 @@ run "grants" {
   }
 
   assert {
+    condition     = length(google_project_iam_member.ci_scans) == 0 && length(google_project_iam_member.ci_writes_bills_of_materials) == 0
+    error_message = "Nothing is granted to CI unless a repository is named."
+  }
+
+  assert {
     condition     = length(google_iam_workload_identity_pool.ci) == 0 && output.ci_provider == null && output.ci_principal == null
     error_message = "No federation unless a repository is named."
   }
@@ -172,6 +177,23 @@ run "federation" {
   assert {
     condition     = output.ci_principal == "principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/refinery-ci/attribute.repository_id/42"
     error_message = "CI is the set of identities of that repository."
+  }
+
+  assert {
+    condition = (
+      google_project_iam_member.ci_scans["this"].member == output.ci_principal &&
+      google_project_iam_member.ci_scans["this"].role == "roles/ondemandscanning.admin"
+    )
+    error_message = "CI scans the images that it pushed."
+  }
+
+  assert {
+    condition = (
+      google_project_iam_member.ci_writes_bills_of_materials["this"].member == output.ci_principal &&
+      google_project_iam_member.ci_writes_bills_of_materials["this"].role == "roles/storage.admin" &&
+      one(google_project_iam_member.ci_writes_bills_of_materials["this"].condition).expression == "resource.name.startsWith('projects/_/buckets/artifactanalysis-')"
+    )
+    error_message = "CI administers the bucket of bills of materials, and no other."
   }
 
   assert {

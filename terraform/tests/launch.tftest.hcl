@@ -19,6 +19,10 @@ mock_provider "google" {
     }
   }
 
+  mock_resource "google_iam_workload_identity_pool" {
+    defaults = { name = "projects/123456789012/locations/global/workloadIdentityPools/refinery-ci" }
+  }
+
   mock_resource "google_kms_crypto_key" {
     defaults = { id = "projects/example-project/locations/europe-west4/keyRings/refinery/cryptoKeys/refinery" }
   }
@@ -57,7 +61,7 @@ run "whole" {
   }
 
   assert {
-    condition     = length(google_project_service.this) == 15 && alltrue([for api in google_project_service.this : !api.disable_on_destroy])
+    condition     = length(google_project_service.this) == 16 && alltrue([for api in google_project_service.this : !api.disable_on_destroy])
     error_message = "The APIs are enabled, and stay enabled."
   }
 
@@ -98,6 +102,15 @@ run "whole" {
 run "with_everything" {
   command = plan
 
+  override_resource {
+    target          = module.cdn["this"].google_service_account.cdn
+    override_during = plan
+    values = {
+      email  = "cdn@example-project.iam.gserviceaccount.com"
+      member = "serviceAccount:cdn@example-project.iam.gserviceaccount.com"
+    }
+  }
+
   variables {
     bucket_prefix = "corpora"
     public_domain = "data.example.org"
@@ -105,7 +118,8 @@ run "with_everything" {
     image_tag     = "2026-11-21"
     launcher      = { hours = 48 }
     google_access = "restricted"
-    perimeter     = { access_policy = "123456" }
+    perimeter     = { access_policy = "123456", identities = ["user:owner@example.org"], enforce = true }
+    reader_users  = ["serviceAccount:example-project.svc.id.goog[train/loader]"]
     corpus        = "web-002"
     labels        = { team = "data", cost = "42" }
     max_workers   = 500
@@ -149,6 +163,17 @@ run "with_everything" {
   assert {
     condition     = local.words[0] == "refinery" && contains(local.words, "gs://corpora-raw/crawl/*.warc.gz") && !strcontains(join("", local.words), "'")
     error_message = "The job's arguments are the launch command's, without a shell's quotes."
+  }
+
+  # CI, Cloud CDN and whoever applies are not locked out by it; Kubernetes service accounts are refused by the service.
+  assert {
+    condition = sort(module.perimeter["this"].identities) == tolist([
+      "principalSet://iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/refinery-ci/attribute.repository_id/42",
+      "serviceAccount:account@example-project.iam.gserviceaccount.com",
+      "serviceAccount:cdn@example-project.iam.gserviceaccount.com",
+      "user:owner@example.org",
+    ])
+    error_message = "Who calls from outside the perimeter."
   }
 
   assert {

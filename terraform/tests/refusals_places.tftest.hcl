@@ -55,7 +55,7 @@ run "perimeter_without_restricted_access" {
   command = plan
 
   variables {
-    perimeter = { access_policy = "123" } # google_access is private
+    perimeter = { access_policy = "123", identities = ["user:owner@example.org"] } # google_access is private
   }
 
   expect_failures = [var.perimeter]
@@ -66,7 +66,7 @@ run "perimeter_policy" {
 
   variables {
     google_access = "restricted"
-    perimeter     = { access_policy = "organizations/1" }
+    perimeter     = { access_policy = "organizations/1", identities = ["user:owner@example.org"] }
   }
 
   expect_failures = [var.perimeter]
@@ -210,4 +210,37 @@ run "reader_whole_cluster" {
   }
 
   expect_failures = [var.reader_users]
+}
+
+run "perimeter_locks_out" {
+  command = plan
+
+  variables {
+    google_access = "restricted"
+    perimeter     = { access_policy = "123", identities = [] } # not even whoever applies
+  }
+
+  expect_failures = [var.perimeter]
+}
+
+run "perimeter_kubernetes" {
+  command = plan
+
+  variables {
+    google_access = "restricted"
+    perimeter     = { access_policy = "123", identities = ["serviceAccount:p.svc.id.goog[a/b]"] } # the service refuses it
+  }
+
+  expect_failures = [var.perimeter]
+}
+
+run "perimeter_project_names" {
+  command = plan
+
+  variables {
+    google_access = "restricted"
+    perimeter     = { access_policy = "123", identities = ["user:a@example.org"], read_projects = ["other"] } # a name, no number
+  }
+
+  expect_failures = [var.perimeter]
 }

@@ -85,7 +85,7 @@ run "changed" {
     key_protection_level  = "SOFTWARE"
     workers_cidr          = "192.168.0.0/16"
     google_access         = "restricted"
-    perimeter             = { access_policy = "654321" }
+    perimeter             = { access_policy = "654321", identities = ["group:owners@example.org"], enforce = true, read_projects = ["42"] }
     launcher_users        = ["user:a@example.org", "principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/group/data"]
     reader_users          = ["serviceAccount:example-project.svc.id.goog[train/loader]"]
     ci                    = { owner = "other", repository = "fork", repository_id = "43", ref = "refs/tags/v1" }
@@ -106,7 +106,7 @@ run "changed" {
   }
 
   assert {
-    condition     = length(google_project_service.this) == 18
+    condition     = length(google_project_service.this) == 19
     error_message = "The APIs of everything are enabled."
   }
 }
