@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.terraform.standin import SCHEMA, serving
+from tests.terraform.standin import SCHEMA, Done, serving
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "terraform"
@@ -36,11 +36,15 @@ def program() -> list[str]:
 
 @dataclass
 class Copy:
-    """A copy of terraform/ that `init` has made ready. provider: what `init` installed, in words."""
+    """A copy of terraform/ that `init` has made ready.
+
+    provider: what `init` installed, in words. done: what applies with the stand-in did.
+    """
 
     folder: Path
     provider: str = ""
     environment: dict[str, str] = field(default_factory=dict)
+    done: list[Done] = field(default_factory=list)
 
     def run(self, *arguments: str, more: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """`terraform ARGUMENTS` in the copy."""
@@ -72,7 +76,7 @@ def ready(folder: Path, standin: bool = False) -> Iterator[Copy]:
             return
         if not any(text in done.stderr + done.stdout for text in MISSING):
             raise RuntimeError(f"terraform init: {done.stdout}{done.stderr}")
-    with serving(folder) as copy.environment:
+    with serving(folder) as (copy.environment, copy.done):
         done = copy.init()
         if done.returncode != 0:
             raise RuntimeError(f"terraform init with the stand-in: {done.stdout}{done.stderr}")

@@ -36,12 +36,15 @@ MESSAGES: dict[str, list[tuple[int, str, Any]]] = {
     "Prepared": [(1, "prepared_config", "Dynamic"), (2, "diagnostics", ["Diagnostic"])],
     "Validate": [(1, "type_name", "string"), (2, "config", "Dynamic")],
     "Read": [(1, "type_name", "string"), (2, "current_state", "Dynamic")],
-    "State": [(1, "state", "Dynamic"), (2, "diagnostics", ["Diagnostic"])],
+    "State": [(1, "state", "Dynamic")],  # of a resource or a data source, after a read, an apply or an upgrade
+    "Raw": [(1, "json", "bytes")],
+    "Upgrade": [(1, "type_name", "string"), (3, "raw_state", "Raw")],
     "Plan": [
         *((1, "type_name", "string"), (2, "prior_state", "Dynamic")),
         *((3, "proposed_new_state", "Dynamic"), (4, "config", "Dynamic")),
     ],
-    "Planned": [(1, "planned_state", "Dynamic"), (4, "diagnostics", ["Diagnostic"])],
+    "Planned": [(1, "planned_state", "Dynamic"), (2, "requires_replace", ["Path"])],
+    "Apply": [(1, "type_name", "string"), (2, "prior_state", "Dynamic"), (3, "planned_state", "Dynamic")],
     "Empty": [],
 }
 

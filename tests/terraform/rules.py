@@ -16,6 +16,9 @@ from msgpack import ExtType
 # A value that is only known after the plan, as Terraform encodes it.
 UNKNOWN = ExtType(0, b"\0")
 
+# What is made up of a type; of a string, its place.
+EMPTY: dict[str, Any] = {"number": 1, "bool": False, "list": [], "set": [], "map": {}}
+
 
 class Fault(NamedTuple):
     """path: names of blocks and attributes, and positions in lists. message: what is allowed."""
@@ -128,4 +131,23 @@ def planned(block: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
             done[name] = planned(nested["block"], inner)
         elif isinstance(inner, list):
             done[name] = [planned(nested["block"], one) if isinstance(one, dict) else one for one in inner]
+    return done
+
+
+def filled(kind: str, block: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    """The state after an apply: what was unknown is made up, with an address where addresses are checked."""
+    done = dict(value)
+    account = f"{value.get('account_id') or kind.removeprefix('google_').replace('_', '-')}@p.iam.gserviceaccount.com"
+    made_up = {"email": account, "email_address": account, "name": f"projects/p/serviceAccounts/{account}"}
+    for name, facts in block.get("attributes", {}).items():
+        if isinstance(done.get(name), ExtType):
+            is_account = kind == "google_service_account" or name == "email_address"
+            member = f"serviceAccount:{account}" if name == "member" else f"{kind}/{value.get('name')}/{name}"
+            text = made_up.get(name, member) if is_account else member
+            done[name] = EMPTY.get(facts["type"] if isinstance(facts["type"], str) else facts["type"][0], text)
+    for name, nested in block.get("block_types", {}).items():
+        if isinstance(inner := done.get(name), dict):
+            done[name] = filled(kind, nested["block"], inner)
+        elif isinstance(inner, list):
+            done[name] = [filled(kind, nested["block"], one) if isinstance(one, dict) else one for one in inner]
     return done

@@ -1,8 +1,8 @@
 """A stand-in for the provider hashicorp/google, where the real one cannot be had.
 
 It has the real provider's schema of what terraform/ uses (google_schema.json), and refuses what the schema and rules.py
-do not allow. In a plan, what the service would compute is unknown. It makes nothing and reads nothing. Terraform
-reaches it as a plugin that already runs, over protocol 5.
+do not allow. In a plan, what the service would compute is unknown. An apply makes it up, and notes what was asked for.
+Terraform reaches it as a plugin that already runs, over protocol 5.
 """
 
 import json
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 import msgpack
 
 from tests.terraform.messages import CLASSES
-from tests.terraform.rules import Fault, faults, planned
+from tests.terraform.rules import Fault, faults, filled, planned
 
 SCHEMA = Path(__file__).with_name("google_schema.json")
 NESTING = {"single": 1, "list": 2, "set": 3, "map": 4, "group": 5}
@@ -26,12 +26,13 @@ ERROR = 1
 
 
 class Provider:
-    """Answers by method; each takes a request and returns a response."""
+    """Answers by method; each takes a request and returns a response. done: what applies did, in order."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
+        self.done: list[Done] = []
         self.answer = self._schemas()
-        # Method: its request, its response, what answers. Whatever is not here changes the world, and is refused.
+        # Method: its request, and what answers.
         self.methods = {
             "GetSchema": ("Empty", self.schemas),
             "PrepareProviderConfig": ("Prepare", lambda asked: CLASSES["Prepared"](prepared_config=asked.config)),
@@ -39,6 +40,10 @@ class Provider:
             "ValidateResourceTypeConfig": ("Validate", lambda asked: self.validate("resource_schemas", asked)),
             "ValidateDataSourceConfig": ("Validate", lambda asked: self.validate("data_source_schemas", asked)),
             "PlanResourceChange": ("Plan", self.plan),
+            "ApplyResourceChange": ("Apply", self.apply),
+            "ReadResource": ("Read", lambda asked: CLASSES["State"](state=asked.current_state)),
+            "ReadDataSource": ("Validate", self.read),
+            "UpgradeResourceState": ("Upgrade", self.upgrade),
             "Stop": ("Empty", lambda asked: CLASSES["Empty"]()),
         }
 
@@ -57,17 +62,48 @@ class Provider:
         )
 
     def validate(self, key: str, asked: Any) -> Any:
-        config = msgpack.unpackb(asked.config.msgpack, strict_map_key=False)
-        found = faults(asked.type_name, self.schema[key][asked.type_name]["block"], config)
+        found = faults(asked.type_name, self.schema[key][asked.type_name]["block"], unpack(asked.config))
         return CLASSES["Diagnostics"](diagnostics=[as_diagnostic(fault) for fault in found])
 
     def plan(self, asked: Any) -> Any:
-        """A new resource: what is asked for, with unknown values. Of an existing one, what is proposed."""
-        proposed = msgpack.unpackb(asked.proposed_new_state.msgpack, strict_map_key=False)
-        prior = msgpack.unpackb(asked.prior_state.msgpack, strict_map_key=False)
+        """A new resource: what is asked for, with unknown values. Another name is another resource."""
+        proposed, prior = unpack(asked.proposed_new_state), unpack(asked.prior_state)
+        replace = []
         if proposed is not None and prior is None:
             proposed = planned(self.schema["resource_schemas"][asked.type_name]["block"], proposed)
-        return CLASSES["Planned"](planned_state=CLASSES["Dynamic"](msgpack=msgpack.packb(proposed)))
+        elif proposed is not None and proposed.get("name") != prior.get("name"):
+            replace = [CLASSES["Path"](steps=[CLASSES["Step"](attribute_name="name")])]
+        return CLASSES["Planned"](planned_state=pack(proposed), requires_replace=replace)
+
+    def apply(self, asked: Any) -> Any:
+        wanted, prior = unpack(asked.planned_state), unpack(asked.prior_state)
+        state = wanted and filled(asked.type_name, self.schema["resource_schemas"][asked.type_name]["block"], wanted)
+        action = "destroy" if state is None else "create" if prior is None else "update"
+        self.done.append(Done(action, asked.type_name, str((state or prior).get("name"))))
+        return CLASSES["State"](state=pack(state))
+
+    def read(self, asked: Any) -> Any:
+        block = self.schema["data_source_schemas"][asked.type_name]["block"]
+        return CLASSES["State"](state=pack(filled(asked.type_name, block, planned(block, unpack(asked.config)))))
+
+    def upgrade(self, asked: Any) -> Any:
+        return CLASSES["State"](state=CLASSES["Dynamic"](json=asked.raw_state.json))
+
+
+class Done(NamedTuple):
+    """action: create, update or destroy. kind, name: of the resource."""
+
+    action: str
+    kind: str
+    name: str
+
+
+def unpack(value: Any) -> Any:
+    return msgpack.unpackb(value.msgpack, strict_map_key=False)
+
+
+def pack(value: Any) -> Any:
+    return CLASSES["Dynamic"](msgpack=msgpack.packb(value))
 
 
 def as_schema(node: dict[str, Any]) -> Any:
@@ -128,17 +164,18 @@ class Handler(grpc.GenericRpcHandler):
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[dict[str, str]]:
-    """A stand-in that listens in a folder, and the environment in which Terraform uses it and starts no provider."""
+def serving(folder: Path) -> Iterator[tuple[dict[str, str], list[Done]]]:
+    """A stand-in that listens in a folder: the environment in which Terraform uses it, and what applies did."""
+    provider = Provider(json.loads(SCHEMA.read_text()))
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     server = grpc.server(futures.ThreadPoolExecutor(8), options=options)
-    server.add_generic_rpc_handlers((Handler(Provider(json.loads(SCHEMA.read_text()))),))
+    server.add_generic_rpc_handlers((Handler(provider),))
     socket = str(folder / "provider.socket")
     server.add_insecure_port(f"unix:{socket}")
     server.start()
     address = {"Network": "unix", "String": socket}
     there = {"Protocol": "grpc", "ProtocolVersion": 5, "Pid": os.getpid(), "Test": True, "Addr": address}
     try:
-        yield {"TF_REATTACH_PROVIDERS": json.dumps({"hashicorp/google": there})}
+        yield {"TF_REATTACH_PROVIDERS": json.dumps({"hashicorp/google": there})}, provider.done
     finally:
         server.stop(grace=None)
