@@ -49,7 +49,7 @@ output "sign_in_command" {
 }
 
 output "image_commands" {
-  description = "The commands that build, push and scan the images of workers and launcher, in the folder of the Dockerfile."
+  description = "The commands that build, scan and push the images of workers and launcher, in the folder of the Dockerfile."
   value = join("\n", [
     "gcloud auth configure-docker ${var.region}-docker.pkg.dev --quiet",
     "docker/build.sh ${module.registry.url} ${var.image_tag}",
