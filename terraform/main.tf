@@ -62,6 +62,7 @@ module "identity" {
   buckets        = module.storage.buckets
   launcher_users = var.launcher_users
   reader_users   = var.reader_users
+  on_call_users  = var.on_call_users
   ci             = var.ci
 
   depends_on = [google_project_service.this]
@@ -157,7 +158,7 @@ module "perimeter" {
   # cluster inside the perimeter.
   identities = concat(
     each.value.identities,
-    [for member in concat(var.launcher_users, var.reader_users) : member if !strcontains(member, ".svc.id.goog")],
+    [for member in concat(var.launcher_users, var.reader_users, var.on_call_users) : member if !strcontains(member, ".svc.id.goog")],
     [module.identity.members["launcher"], module.identity.members["reader"]],
     var.ci == null ? [] : [module.identity.ci_principal],
     [for cdn in module.cdn : cdn.member],

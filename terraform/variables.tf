@@ -274,6 +274,17 @@ variable "reader_users" {
   }
 }
 
+variable "on_call_users" {
+  description = "Who may look at jobs, logs, metrics and alerts when something fails; they see no data."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for member in var.on_call_users : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member))])
+    error_message = "on_call_users: user:…, group:… and serviceAccount:… with an address are allowed; never allUsers or a domain."
+  }
+}
+
 variable "ci" {
   description = "GitHub repository whose workflows push images, and may launch, without a key; its numeric id; the one ref they run on. Null: none."
   type = object({

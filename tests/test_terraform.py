@@ -173,6 +173,7 @@ def test_nobody_can_delete_from_the_corpus(parsed: dict[str, dict[str, Any]]) ->
         "google_project_iam_member.ci_scans",
         "google_project_iam_member.ci_writes_bills_of_materials",  # on one bucket: its condition
         "google_project_iam_member.this",
+        "google_project_iam_member.on_call",
         "google_project_iam_audit_config.storage",
     ]
     # A binding or a policy would take away what others granted.
@@ -187,11 +188,14 @@ def test_no_broad_roles(parsed: dict[str, dict[str, Any]]) -> None:
         "roles/artifactregistry.writer",
         "roles/cloudkms.cryptoKeyEncrypterDecrypter",
         "roles/dataflow.developer",
+        "roles/dataflow.viewer",
         "roles/dataflow.worker",
         "roles/iam.serviceAccountTokenCreator",
         "roles/iam.serviceAccountUser",
         "roles/iam.workloadIdentityUser",
+        "roles/logging.viewer",
         "roles/monitoring.metricWriter",
+        "roles/monitoring.viewer",
         "roles/ondemandscanning.admin",
         "roles/run.jobsExecutorWithOverrides",
         "roles/serviceusage.serviceUsageConsumer",
@@ -338,7 +342,7 @@ def test_every_alert_has_a_runbook_with_flags_that_exist(parsed: dict[str, dict[
     assert (
         set(alerts)
         == set(runbooks)
-        == {*("job-failed", "dead-letters", "launcher-died", "no-progress", "worker-memory")}
+        == {*("job-failed", "dead-letters", "launcher-died", "no-progress", "no-workers", "worker-memory")}
     )
     ours = {"--input", "--output", "--work", "--set"}
     for name, text in runbooks.items():

@@ -16,6 +16,7 @@ variables {
   }
   launcher_users = ["group:data@example.org"]
   reader_users   = []
+  on_call_users  = ["group:on-call@example.org"]
   ci             = null
 }
 
@@ -120,6 +121,15 @@ run "grants" {
       "serviceAccount:w@x roles/dataflow.worker",
     ])
     error_message = "The launcher launches and sends its heartbeat, requests are counted for this project, no more."
+  }
+
+  assert {
+    condition = sort([for g in google_project_iam_member.on_call : "${g.member} ${g.role}"]) == tolist([
+      "group:on-call@example.org roles/dataflow.viewer",
+      "group:on-call@example.org roles/logging.viewer",
+      "group:on-call@example.org roles/monitoring.viewer",
+    ])
+    error_message = "Whoever is on call sees jobs, logs and metrics, and no data."
   }
 
   assert {

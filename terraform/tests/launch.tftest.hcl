@@ -86,8 +86,8 @@ run "whole" {
   }
 
   assert {
-    condition     = length(output.alerts) == 6
-    error_message = "Five policies on metrics, one on the kernel's word."
+    condition     = length(output.alerts) == 7
+    error_message = "Six policies on metrics, one on the kernel's word."
   }
 
   assert {

@@ -244,3 +244,13 @@ run "perimeter_project_names" {
 
   expect_failures = [var.perimeter]
 }
+
+run "on_call_users" {
+  command = plan
+
+  variables {
+    on_call_users = ["domain:example.org"] # a whole domain
+  }
+
+  expect_failures = [var.on_call_users]
+}

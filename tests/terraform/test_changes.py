@@ -45,7 +45,7 @@ def test_what_is_changed_and_taken_back(tmp_path: Path) -> None:
         # The channel is destroyed after the policies that used it were updated.
         steps = apply(copy, alert_emails=["a@example.org"])
         kinds = [(step.action, step.kind) for step in steps]
-        assert kinds == [*[("update", POLICY)] * 6, ("destroy", CHANNEL)]
+        assert kinds == [*[("update", POLICY)] * 7, ("destroy", CHANNEL)]
 
         # Another domain: another certificate, then the proxy, then the old certificate goes. Nothing else changes.
         steps = apply(copy, public_domain="other.example.org")

@@ -56,6 +56,9 @@ locals {
     { for member in var.reader_users : "reader/${member}" => { account = "reader", member = member, role = local.acting_role[member] } },
   )
 
+  # What a runbook needs somebody to see. Nothing here reads an object or changes anything.
+  on_call_roles = ["roles/dataflow.viewer", "roles/logging.viewer", "roles/monitoring.viewer"]
+
   # An identity of another platform acts by federation; a person, group or account of Google by a token.
   acting_role = {
     for member in distinct(concat(var.launcher_users, var.reader_users)) : member => (
@@ -79,6 +82,14 @@ resource "google_project_iam_member" "this" {
   project = var.project_id
   role    = each.value.role
   member  = google_service_account.this[each.value.account].member
+}
+
+resource "google_project_iam_member" "on_call" {
+  for_each = { for pair in setproduct(var.on_call_users, local.on_call_roles) : join("/", pair) => { member = pair[0], role = pair[1] } }
+
+  project = var.project_id
+  role    = each.value.role
+  member  = each.value.member
 }
 
 resource "google_storage_bucket_iam_member" "this" {

@@ -29,6 +29,11 @@ variable "reader_users" {
   type        = list(string)
 }
 
+variable "on_call_users" {
+  description = "Who may look at jobs, logs and metrics: user:…, group:… or serviceAccount:…"
+  type        = list(string)
+}
+
 variable "ci" {
   description = "The repository whose workflows may sign in without a key, or null."
   type = object({

@@ -45,6 +45,7 @@ run "all" {
     perimeter             = { access_policy = "123456", identities = ["user:owner@example.org"] }
     launcher_users        = ["group:data@example.org", "serviceAccount:robot@example-project.iam.gserviceaccount.com"]
     reader_users          = ["group:training@example.org"]
+    on_call_users         = ["group:on-call@example.org"]
     ci                    = { owner = "example", repository = "refinery", repository_id = "42", may_launch = true }
     alert_emails          = ["data@example.org", "more@example.org"]
     dead_letter_ratio     = 0.005
@@ -88,6 +89,7 @@ run "changed" {
     perimeter             = { access_policy = "654321", identities = ["group:owners@example.org"], enforce = true, read_projects = ["42"] }
     launcher_users        = ["user:a@example.org", "principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/group/data"]
     reader_users          = ["serviceAccount:example-project.svc.id.goog[train/loader]"]
+    on_call_users         = ["user:a@example.org", "user:b@example.org"]
     ci                    = { owner = "other", repository = "fork", repository_id = "43", ref = "refs/tags/v1" }
     alert_emails          = ["a@example.org", "b@example.org", "c@example.org", "d@example.org", "e@example.org", "f@example.org"]
     dead_letter_ratio     = 0.5
