@@ -106,8 +106,8 @@ run "with_everything" {
     target          = module.cdn["this"].google_service_account.cdn
     override_during = plan
     values = {
-      email  = "cdn@example-project.iam.gserviceaccount.com"
-      member = "serviceAccount:cdn@example-project.iam.gserviceaccount.com"
+      email  = "refinery-cdn@example-project.iam.gserviceaccount.com"
+      member = "serviceAccount:refinery-cdn@example-project.iam.gserviceaccount.com"
     }
   }
 
@@ -170,7 +170,7 @@ run "with_everything" {
     condition = sort(module.perimeter["this"].identities) == tolist([
       "principalSet://iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/refinery-ci/attribute.repository_id/42",
       "serviceAccount:account@example-project.iam.gserviceaccount.com",
-      "serviceAccount:cdn@example-project.iam.gserviceaccount.com",
+      "serviceAccount:refinery-cdn@example-project.iam.gserviceaccount.com",
       "user:owner@example.org",
     ])
     error_message = "Who calls from outside the perimeter."

@@ -45,7 +45,7 @@ def is_bucket(value: str) -> bool:
 
 
 NAME = r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
-EMAIL = r"[a-z0-9-]{1,63}@[a-z0-9.-]+\.(iam\.gserviceaccount\.com|gserviceaccount\.com)"
+EMAIL = r"[a-z][-a-z0-9]{4,28}[a-z0-9]@[a-z0-9.-]+\.iam\.gserviceaccount\.com"
 
 # Kind of resource, attribute, what holds, what is said otherwise. The first that fits a value judges it.
 RULES: tuple[tuple[str, str, Callable[[str], bool], str], ...] = (
