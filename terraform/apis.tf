@@ -6,6 +6,7 @@ locals {
       "cloudresourcemanager.googleapis.com",
       "compute.googleapis.com",
       "containeranalysis.googleapis.com",
+      "containerscanning.googleapis.com", # bills of materials; it also scans each image that is pushed
       "dataflow.googleapis.com",
       "dns.googleapis.com",
       "iam.googleapis.com",

@@ -5,6 +5,7 @@ alert_emails = ["data-team@example.org"]
 
 launcher_users = ["group:data-team@example.org"]
 reader_users   = ["group:training-team@example.org"]
+on_call_users  = ["group:on-call@example.org"]
 
 budget = {
   billing_account = "012345-6789AB-CDEF01"

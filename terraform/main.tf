@@ -62,6 +62,7 @@ module "identity" {
   buckets        = module.storage.buckets
   launcher_users = var.launcher_users
   reader_users   = var.reader_users
+  on_call_users  = var.on_call_users
   ci             = var.ci
 
   depends_on = [google_project_service.this]
@@ -109,7 +110,7 @@ module "monitoring" {
 
 module "cdn" {
   source   = "./modules/cdn"
-  for_each = var.public_domain == null ? toset([]) : toset([var.public_domain])
+  for_each = var.public_domain == null ? {} : { this = var.public_domain }
 
   project_id = var.project_id
   location   = var.region
@@ -152,13 +153,19 @@ module "perimeter" {
   name           = var.name
   services       = [for api in local.guarded_apis : api if contains(local.apis, api)]
 
-  # People call from their own machines, and so does whoever acts as the launcher or the reader.
+  # People call from their own machines, and so does whoever acts as the launcher or the reader; CI and Cloud CDN call from
+  # outside, too. A perimeter knows no Kubernetes service account: such a reader fetches its token as a principalSet, or from a
+  # cluster inside the perimeter.
   identities = concat(
     each.value.identities,
-    var.launcher_users,
-    var.reader_users,
+    [for member in concat(var.launcher_users, var.reader_users, var.on_call_users) : member if !strcontains(member, ".svc.id.goog")],
     [module.identity.members["launcher"], module.identity.members["reader"]],
+    var.ci == null ? [] : [module.identity.ci_principal],
+    [for cdn in module.cdn : cdn.member],
   )
+  enforce       = each.value.enforce
+  read_projects = each.value.read_projects
+  readers       = [module.identity.members["launcher"], module.identity.members["worker"]]
 
   depends_on = [google_project_service.this]
 }

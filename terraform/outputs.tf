@@ -2,6 +2,9 @@ locals {
   images  = { for kind in ["worker", "launcher"] : kind => "${module.registry.url}/${kind}:${var.image_tag}" }
   buckets = module.storage.buckets
 
+  # Jobs have the labels of the other resources, for cost reports.
+  label_flags = [for key, value in var.labels : ["--labels", "${key}=${value}"]]
+
   # The flags have Beam's own names. The phases' parts go to the work bucket, where they expire: the worker cannot delete
   # from the corpus bucket.
   launch = [
@@ -22,10 +25,10 @@ locals {
     ["--dataflow_kms_key", module.encryption.key],
     ["--max_num_workers", tostring(var.max_workers)],
   ]
-  words = flatten(local.launch)
+  words = flatten(concat(local.launch, local.label_flags))
 
   # A shell would expand what is between these quotes.
-  quoted = [for line in local.launch : join(" ", [for word in line : can(regex("[*?]", word)) ? "'${word}'" : word])]
+  quoted = [for line in concat(local.launch, local.label_flags) : join(" ", [for word in line : can(regex("[*?]", word)) ? "'${word}'" : word])]
 }
 
 output "launch_command" {
@@ -46,7 +49,7 @@ output "sign_in_command" {
 }
 
 output "image_commands" {
-  description = "The commands that build, push and scan the images of workers and launcher, in the folder of the Dockerfile."
+  description = "The commands that build, scan and push the images of workers and launcher, in the folder of the Dockerfile."
   value = join("\n", [
     "gcloud auth configure-docker ${var.region}-docker.pkg.dev --quiet",
     "docker/build.sh ${module.registry.url} ${var.image_tag}",

@@ -27,6 +27,11 @@ variable "name" {
     condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
     error_message = "name: 3 to 20 lower-case letters, digits and hyphens are allowed, beginning with a letter."
   }
+
+  validation {
+    condition     = !startswith(var.name, "gcp-") && !can(regex("goog|g00g", var.name))
+    error_message = "name: Google reserves names of identity pools that begin with gcp-, and names of buckets that contain goog."
+  }
 }
 
 variable "bucket_prefix" {
@@ -40,8 +45,8 @@ variable "bucket_prefix" {
   }
 
   validation {
-    condition     = var.bucket_prefix == null || !can(regex("goog|g00g", var.bucket_prefix))
-    error_message = "bucket_prefix: Cloud Storage allows no bucket name that contains goog."
+    condition     = var.bucket_prefix == null || !can(regex("goog|g00g|^artifactanalysis-", var.bucket_prefix))
+    error_message = "bucket_prefix: Google reserves bucket names that contain goog, or begin with artifactanalysis-."
   }
 }
 
@@ -118,8 +123,8 @@ variable "soft_delete_days" {
   default     = 30
 
   validation {
-    condition     = var.soft_delete_days >= 7 && var.soft_delete_days <= 90
-    error_message = "soft_delete_days: 7 to 90 is what Cloud Storage allows."
+    condition     = var.soft_delete_days >= 7 && var.soft_delete_days <= 90 && floor(var.soft_delete_days) == var.soft_delete_days
+    error_message = "soft_delete_days: a whole number from 7 to 90 is what Cloud Storage allows."
   }
 }
 
@@ -129,8 +134,8 @@ variable "corpus_retention_days" {
   default     = 0
 
   validation {
-    condition     = var.corpus_retention_days >= 0 && var.corpus_retention_days <= 3650
-    error_message = "corpus_retention_days: 0 to 3650 is allowed."
+    condition     = var.corpus_retention_days >= 0 && var.corpus_retention_days <= 3650 && floor(var.corpus_retention_days) == var.corpus_retention_days
+    error_message = "corpus_retention_days: a whole number from 0 to 3650 is allowed."
   }
 }
 
@@ -140,13 +145,13 @@ variable "key_rotation_days" {
   default     = 90
 
   validation {
-    condition     = var.key_rotation_days >= 1 && var.key_rotation_days <= 90
-    error_message = "key_rotation_days: 1 to 90 is allowed."
+    condition     = var.key_rotation_days >= 1 && var.key_rotation_days <= 90 && floor(var.key_rotation_days) == var.key_rotation_days
+    error_message = "key_rotation_days: a whole number from 1 to 90 is allowed."
   }
 }
 
 variable "key_protection_level" {
-  description = "SOFTWARE, or HSM at a higher price."
+  description = "SOFTWARE, or HSM at a higher price. Choose before the first apply: a key keeps its level, and is never replaced."
   type        = string
   default     = "SOFTWARE"
 
@@ -164,8 +169,19 @@ variable "workers_cidr" {
   default     = "10.20.0.0/20"
 
   validation {
-    condition     = can(regex("^(10\\.|172\\.(1[6-9]|2[0-9]|3[01])\\.|192\\.168\\.)", var.workers_cidr)) && can(cidrhost(var.workers_cidr, 4))
+    condition = anytrue([
+      for private in ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"] : try(
+        tonumber(split("/", var.workers_cidr)[1]) >= tonumber(split("/", private)[1]) && can(cidrhost(var.workers_cidr, 4)) &&
+        cidrhost("${split("/", var.workers_cidr)[0]}/${split("/", private)[1]}", 0) == cidrhost(private, 0),
+        false,
+      )
+    ])
     error_message = "workers_cidr: a private range with more than four addresses is allowed, such as 10.20.0.0/20."
+  }
+
+  validation {
+    condition     = try(cidrhost(var.workers_cidr, 0) == split("/", var.workers_cidr)[0], false)
+    error_message = "workers_cidr: a range begins with its first address, such as 10.20.0.0/20, not 10.20.0.1/20."
   }
 
   validation {
@@ -186,10 +202,12 @@ variable "google_access" {
 }
 
 variable "perimeter" {
-  description = "Perimeter of VPC Service Controls: number of the organization's access policy, and who else calls from outside. Null: none."
+  description = "Perimeter of VPC Service Controls: number of the organization's access policy; who calls from outside, above all whoever runs terraform; whether it refuses, or only logs what it would refuse; numbers of other projects that runs read. Null: none."
   type = object({
     access_policy = string
-    identities    = optional(list(string), [])
+    identities    = list(string)
+    enforce       = optional(bool, false)
+    read_projects = optional(list(string), [])
   })
   default = null
 
@@ -199,8 +217,22 @@ variable "perimeter" {
   }
 
   validation {
-    condition     = var.perimeter == null || alltrue([for member in try(var.perimeter.identities, []) : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member))])
-    error_message = "perimeter.identities: user:…, group:… and serviceAccount:… with an address are allowed."
+    condition = var.perimeter == null || alltrue([
+      for member in try(var.perimeter.identities, []) : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member)) || (
+        can(regex(local.federated, member)) && !strcontains(member, ".svc.id.goog")
+      )
+    ])
+    error_message = "perimeter.identities: user:…, group:… and serviceAccount:… with an address, and principal(Set)://iam.googleapis.com/… are allowed; a perimeter knows no Kubernetes service account."
+  }
+
+  validation {
+    condition     = var.perimeter == null || length(try(var.perimeter.identities, [])) > 0
+    error_message = "perimeter.identities: name whoever runs terraform, or the perimeter locks them out."
+  }
+
+  validation {
+    condition     = var.perimeter == null || alltrue([for number in try(var.perimeter.read_projects, []) : can(regex("^[0-9]+$", number))])
+    error_message = "perimeter.read_projects: numbers of projects are allowed (gcloud projects describe ID --format='value(projectNumber)')."
   }
 
   validation {
@@ -211,25 +243,45 @@ variable "perimeter" {
 
 # --- people and CI
 
+locals {
+  # Identities of other platforms: a Kubernetes service account, or a member or a group of an identity pool; no whole pool.
+  federated = "^(serviceAccount:[a-z0-9.:-]+\\.svc\\.id\\.goog\\[[a-z0-9-]+/[a-z0-9.-]+\\]|principal://iam\\.googleapis\\.com/.+/subject/[^ *]+|principalSet://iam\\.googleapis\\.com/.+/(attribute\\.[a-z_]+|group|namespace)/[^ *]+)$"
+}
+
 variable "launcher_users" {
-  description = "Who may launch runs: user:ADDRESS, group:ADDRESS or serviceAccount:ADDRESS."
+  description = "Who may launch runs: user:ADDRESS, group:ADDRESS, serviceAccount:ADDRESS, serviceAccount:PROJECT.svc.id.goog[NAMESPACE/NAME], principal://… or principalSet://…"
   type        = list(string)
   default     = []
 
   validation {
-    condition     = alltrue([for member in var.launcher_users : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member))])
-    error_message = "launcher_users: user:…, group:… and serviceAccount:… with an address are allowed; never allUsers or a domain."
+    condition = alltrue([
+      for member in var.launcher_users : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member)) || can(regex(local.federated, member))
+    ])
+    error_message = "launcher_users: user:…, group:… and serviceAccount:… with an address, serviceAccount:PROJECT.svc.id.goog[NAMESPACE/NAME], and principal(Set)://iam.googleapis.com/… are allowed; never allUsers, a domain or a whole pool."
   }
 }
 
 variable "reader_users" {
-  description = "Who may read finished corpora as the reader: user:ADDRESS, group:ADDRESS or serviceAccount:ADDRESS."
+  description = "Who may read finished corpora as the reader; members as in launcher_users, such as a training job's Kubernetes service account."
   type        = list(string)
   default     = []
 
   validation {
-    condition     = alltrue([for member in var.reader_users : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member))])
-    error_message = "reader_users: user:…, group:… and serviceAccount:… with an address are allowed; never allUsers or a domain."
+    condition = alltrue([
+      for member in var.reader_users : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member)) || can(regex(local.federated, member))
+    ])
+    error_message = "reader_users: user:…, group:… and serviceAccount:… with an address, serviceAccount:PROJECT.svc.id.goog[NAMESPACE/NAME], and principal(Set)://iam.googleapis.com/… are allowed; never allUsers, a domain or a whole pool."
+  }
+}
+
+variable "on_call_users" {
+  description = "Who may look at jobs, logs, metrics and alerts when something fails; they see no data."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for member in var.on_call_users : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member))])
+    error_message = "on_call_users: user:…, group:… and serviceAccount:… with an address are allowed; never allUsers or a domain."
   }
 }
 
@@ -289,8 +341,8 @@ variable "no_progress_minutes" {
   default     = 45
 
   validation {
-    condition     = var.no_progress_minutes >= 10 && var.no_progress_minutes <= 1440
-    error_message = "no_progress_minutes: 10 to 1440 is allowed; workers need some minutes to start."
+    condition     = var.no_progress_minutes >= 10 && var.no_progress_minutes <= 1440 && floor(var.no_progress_minutes) == var.no_progress_minutes
+    error_message = "no_progress_minutes: a whole number from 10 to 1440 is allowed; workers need some minutes to start."
   }
 }
 
@@ -361,8 +413,8 @@ variable "launcher" {
   default = null
 
   validation {
-    condition     = var.launcher == null || try(var.launcher.hours >= 1 && var.launcher.hours <= 168, false)
-    error_message = "launcher.hours: 1 to 168 is what Cloud Run allows."
+    condition     = var.launcher == null || try(var.launcher.hours >= 1 && var.launcher.hours <= 168 && floor(var.launcher.hours) == var.launcher.hours, false)
+    error_message = "launcher.hours: a whole number from 1 to 168 is what Cloud Run allows."
   }
 
   validation {

@@ -44,7 +44,7 @@ def build(
     return done, calls.read_text().splitlines() if calls.exists() else []
 
 
-def test_bases_are_pinned_once_and_both_images_are_pushed_and_scanned(folder: Path) -> None:
+def test_bases_are_pinned_once_and_both_images_are_scanned_and_pushed(folder: Path) -> None:
     done, calls = build(folder, REGISTRY, "1.2", found="HIGH,True,CVE-1\\nCRITICAL,False,CVE-2\\n")
     assert done.returncode == 0, done.stderr
     pinned = (folder / "docker" / "bases.txt").read_text().splitlines()
@@ -53,10 +53,16 @@ def test_bases_are_pinned_once_and_both_images_are_pushed_and_scanned(folder: Pa
     built = [call for call in calls if " build " in call]
     assert [call.split("--target ")[1].split()[0] for call in built] == ["worker", "launcher"]
     for kind, call in zip(("worker", "launcher"), built, strict=True):
-        assert f"--push --tag {REGISTRY}/{kind}:1.2 ." in call
+        assert f"--load --tag {REGISTRY}/{kind}:1.2 ." in call
         assert all(f"={base}" in call for base in pinned)
         assert f"gcloud artifacts sbom export --uri={REGISTRY}/{kind}:1.2" in calls
         assert f"{REGISTRY}/{kind}:1.2: 2 known vulnerabilities" in done.stdout
+    # Both are scanned before one is pushed.
+    order = [word for call in calls for word in ("scan", "push", "sbom") if f" {word} " in call]
+    assert order == ["scan", "scan", "push", "sbom", "push", "sbom"]
+    assert [call for call in calls if " push " in call] == [
+        f"docker push {REGISTRY}/{kind}:1.2" for kind in ("worker", "launcher")
+    ]
     # The second build asks no registry for digests.
     done, calls = build(folder, REGISTRY, "1.3", digest="sha256:" + "b2" * 32)
     assert done.returncode == 0 and not [call for call in calls if "imagetools" in call]
@@ -65,9 +71,10 @@ def test_bases_are_pinned_once_and_both_images_are_pushed_and_scanned(folder: Pa
 
 
 def test_a_critical_vulnerability_with_a_fix_is_an_error(folder: Path) -> None:
-    done, _ = build(folder, REGISTRY, "1", found="CRITICAL,True,CVE-2026-1\\n")
+    done, calls = build(folder, REGISTRY, "1", found="CRITICAL,True,CVE-2026-1\\n")
     assert done.returncode == 1
-    assert "CVE-2026-1" in done.stderr and "build another tag" in done.stderr
+    assert "CVE-2026-1" in done.stderr and "nothing was pushed" in done.stderr
+    assert not [call for call in calls if " push " in call or "--push" in call or " sbom " in call]
 
 
 @pytest.mark.parametrize("digest", ["", "sha256:short", "error: no such host"])

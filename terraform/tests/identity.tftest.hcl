@@ -16,25 +16,38 @@ variables {
   }
   launcher_users = ["group:data@example.org"]
   reader_users   = []
+  on_call_users  = ["group:on-call@example.org"]
   ci             = null
 }
 
 override_resource {
   target          = google_service_account.this["launcher"]
   override_during = plan
-  values          = { email = "l@x", member = "serviceAccount:l@x", name = "projects/p/serviceAccounts/l@x" }
+  values = {
+    email  = "launcher@example-project.iam.gserviceaccount.com"
+    member = "serviceAccount:l@x"
+    name   = "projects/example-project/serviceAccounts/launcher@example-project.iam.gserviceaccount.com"
+  }
 }
 
 override_resource {
   target          = google_service_account.this["worker"]
   override_during = plan
-  values          = { email = "w@x", member = "serviceAccount:w@x", name = "projects/p/serviceAccounts/w@x" }
+  values = {
+    email  = "worker@example-project.iam.gserviceaccount.com"
+    member = "serviceAccount:w@x"
+    name   = "projects/example-project/serviceAccounts/worker@example-project.iam.gserviceaccount.com"
+  }
 }
 
 override_resource {
   target          = google_service_account.this["reader"]
   override_during = plan
-  values          = { email = "r@x", member = "serviceAccount:r@x", name = "projects/p/serviceAccounts/r@x" }
+  values = {
+    email  = "reader@example-project.iam.gserviceaccount.com"
+    member = "serviceAccount:r@x"
+    name   = "projects/example-project/serviceAccounts/reader@example-project.iam.gserviceaccount.com"
+  }
 }
 
 override_resource {
@@ -111,7 +124,16 @@ run "grants" {
   }
 
   assert {
-    condition     = google_service_account_iam_member.launcher_uses_worker.service_account_id == "projects/p/serviceAccounts/w@x"
+    condition = sort([for g in google_project_iam_member.on_call : "${g.member} ${g.role}"]) == tolist([
+      "group:on-call@example.org roles/dataflow.viewer",
+      "group:on-call@example.org roles/logging.viewer",
+      "group:on-call@example.org roles/monitoring.viewer",
+    ])
+    error_message = "Whoever is on call sees jobs, logs and metrics, and no data."
+  }
+
+  assert {
+    condition     = google_service_account_iam_member.launcher_uses_worker.service_account_id == "projects/example-project/serviceAccounts/worker@example-project.iam.gserviceaccount.com"
     error_message = "The launcher starts jobs as the worker, on that account and not on the project."
   }
 
@@ -128,6 +150,11 @@ run "grants" {
   assert {
     condition     = [for g in google_service_account_iam_member.acting : "${g.member} ${g.role}"] == ["group:data@example.org roles/iam.serviceAccountTokenCreator"]
     error_message = "People act as the launcher with their own sign-in."
+  }
+
+  assert {
+    condition     = length(google_project_iam_member.ci_scans) == 0 && length(google_project_iam_member.ci_writes_bills_of_materials) == 0
+    error_message = "Nothing is granted to CI unless a repository is named."
   }
 
   assert {
@@ -163,6 +190,23 @@ run "federation" {
   }
 
   assert {
+    condition = (
+      google_project_iam_member.ci_scans["this"].member == output.ci_principal &&
+      google_project_iam_member.ci_scans["this"].role == "roles/ondemandscanning.admin"
+    )
+    error_message = "CI scans the images that it pushed."
+  }
+
+  assert {
+    condition = (
+      google_project_iam_member.ci_writes_bills_of_materials["this"].member == output.ci_principal &&
+      google_project_iam_member.ci_writes_bills_of_materials["this"].role == "roles/storage.admin" &&
+      one(google_project_iam_member.ci_writes_bills_of_materials["this"].condition).expression == "resource.name.startsWith('projects/_/buckets/artifactanalysis-')"
+    )
+    error_message = "CI administers the bucket of bills of materials, and no other."
+  }
+
+  assert {
     condition     = length(google_service_account_iam_member.ci_launches) == 0
     error_message = "CI does not launch unless it may."
   }
@@ -185,7 +229,36 @@ run "ci_launches" {
   }
 
   assert {
-    condition     = google_service_account_iam_member.ci_launches["this"].service_account_id == "projects/p/serviceAccounts/l@x"
+    condition     = google_service_account_iam_member.ci_launches["this"].service_account_id == "projects/example-project/serviceAccounts/launcher@example-project.iam.gserviceaccount.com"
     error_message = "CI becomes the launcher, not the worker."
+  }
+}
+
+run "other_platforms" {
+  command = plan
+
+  module {
+    source = "./modules/identity"
+  }
+
+  variables {
+    launcher_users = ["principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/attribute.team/data"]
+    reader_users = [
+      "group:training@example.org",
+      "serviceAccount:example-project.svc.id.goog[train/loader]",
+      "principal://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/example.svc.id.goog/subject/ns/a/sa/b",
+    ]
+  }
+
+  assert {
+    condition = {
+      for grant in google_service_account_iam_member.acting : grant.member => grant.role
+      } == {
+      "group:training@example.org"                                                                                             = "roles/iam.serviceAccountTokenCreator"
+      "serviceAccount:example-project.svc.id.goog[train/loader]"                                                               = "roles/iam.workloadIdentityUser"
+      "principal://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/example.svc.id.goog/subject/ns/a/sa/b" = "roles/iam.workloadIdentityUser"
+      "principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/attribute.team/data"              = "roles/iam.workloadIdentityUser"
+    }
+    error_message = "Identities of other platforms act by federation, people and groups by a token."
   }
 }

@@ -12,7 +12,15 @@ mock_provider "google" {
   }
 
   mock_resource "google_service_account" {
-    defaults = { email = "account@example-project.iam.gserviceaccount.com", member = "serviceAccount:account@x" }
+    defaults = {
+      email  = "account@example-project.iam.gserviceaccount.com"
+      member = "serviceAccount:account@example-project.iam.gserviceaccount.com"
+      name   = "projects/example-project/serviceAccounts/account@example-project.iam.gserviceaccount.com"
+    }
+  }
+
+  mock_resource "google_iam_workload_identity_pool" {
+    defaults = { name = "projects/123456789012/locations/global/workloadIdentityPools/refinery-ci" }
   }
 
   mock_resource "google_kms_crypto_key" {
@@ -53,7 +61,7 @@ run "whole" {
   }
 
   assert {
-    condition     = length(google_project_service.this) == 15 && alltrue([for api in google_project_service.this : !api.disable_on_destroy])
+    condition     = length(google_project_service.this) == 16 && alltrue([for api in google_project_service.this : !api.disable_on_destroy])
     error_message = "The APIs are enabled, and stay enabled."
   }
 
@@ -78,8 +86,8 @@ run "whole" {
   }
 
   assert {
-    condition     = length(output.alerts) == 6
-    error_message = "Five policies on metrics, one on the kernel's word."
+    condition     = length(output.alerts) == 7
+    error_message = "Six policies on metrics, one on the kernel's word."
   }
 
   assert {
@@ -94,6 +102,15 @@ run "whole" {
 run "with_everything" {
   command = plan
 
+  override_resource {
+    target          = module.cdn["this"].google_service_account.cdn
+    override_during = plan
+    values = {
+      email  = "refinery-cdn@example-project.iam.gserviceaccount.com"
+      member = "serviceAccount:refinery-cdn@example-project.iam.gserviceaccount.com"
+    }
+  }
+
   variables {
     bucket_prefix = "corpora"
     public_domain = "data.example.org"
@@ -101,8 +118,10 @@ run "with_everything" {
     image_tag     = "2026-11-21"
     launcher      = { hours = 48 }
     google_access = "restricted"
-    perimeter     = { access_policy = "123456" }
+    perimeter     = { access_policy = "123456", identities = ["user:owner@example.org"], enforce = true }
+    reader_users  = ["serviceAccount:example-project.svc.id.goog[train/loader]"]
     corpus        = "web-002"
+    labels        = { team = "data", cost = "42" }
     max_workers   = 500
   }
 
@@ -114,6 +133,11 @@ run "with_everything" {
   assert {
     condition     = strcontains(output.launch_command, "--output gs://corpora-corpus/web-002 ") && strcontains(output.launch_command, "--max_num_workers 500")
     error_message = "The launch command follows the variables."
+  }
+
+  assert {
+    condition     = endswith(output.launch_command, "--labels cost=42 \\\n  --labels team=data")
+    error_message = "Jobs have the labels of the other resources, for cost reports."
   }
 
   assert {
@@ -139,6 +163,17 @@ run "with_everything" {
   assert {
     condition     = local.words[0] == "refinery" && contains(local.words, "gs://corpora-raw/crawl/*.warc.gz") && !strcontains(join("", local.words), "'")
     error_message = "The job's arguments are the launch command's, without a shell's quotes."
+  }
+
+  # CI, Cloud CDN and whoever applies are not locked out by it; Kubernetes service accounts are refused by the service.
+  assert {
+    condition = sort(module.perimeter["this"].identities) == tolist([
+      "principalSet://iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/refinery-ci/attribute.repository_id/42",
+      "serviceAccount:account@example-project.iam.gserviceaccount.com",
+      "serviceAccount:refinery-cdn@example-project.iam.gserviceaccount.com",
+      "user:owner@example.org",
+    ])
+    error_message = "Who calls from outside the perimeter."
   }
 
   assert {

@@ -70,6 +70,9 @@ run "perimeter" {
     name           = "refinery"
     services       = ["storage.googleapis.com", "dataflow.googleapis.com"]
     identities     = ["user:a@example.org", "user:a@example.org"]
+    enforce        = true
+    read_projects  = []
+    readers        = ["serviceAccount:w@x"]
   }
 
   assert {
@@ -80,5 +83,50 @@ run "perimeter" {
   assert {
     condition     = one(one(one(google_access_context_manager_service_perimeter.this.status).ingress_policies).ingress_from).identities == toset(["user:a@example.org"])
     error_message = "People named may call from outside, nobody else."
+  }
+
+  assert {
+    condition     = length(google_access_context_manager_service_perimeter.this.spec) == 0 && length(one(google_access_context_manager_service_perimeter.this.status).egress_policies) == 0
+    error_message = "It is enforced, and nothing leaves."
+  }
+}
+
+run "perimeter_as_a_dry_run" {
+  command = plan
+
+  module {
+    source = "./modules/perimeter"
+  }
+
+  variables {
+    access_policy  = "123"
+    project_number = "123456789012"
+    name           = "refinery"
+    services       = ["storage.googleapis.com"]
+    identities     = ["user:a@example.org"]
+    enforce        = false
+    read_projects  = ["42"]
+    readers        = ["serviceAccount:w@x"]
+  }
+
+  assert {
+    condition     = length(google_access_context_manager_service_perimeter.this.status) == 0 && google_access_context_manager_service_perimeter.this.use_explicit_dry_run_spec
+    error_message = "Nothing is refused yet."
+  }
+
+  assert {
+    condition = (
+      one(one(google_access_context_manager_service_perimeter.this.spec).restricted_services) == "storage.googleapis.com" &&
+      one(one(one(google_access_context_manager_service_perimeter.this.spec).ingress_policies).ingress_from).identities == toset(["user:a@example.org"])
+    )
+    error_message = "The dry run tries the same."
+  }
+
+  assert {
+    condition = [
+      for policy in one(google_access_context_manager_service_perimeter.this.spec).egress_policies :
+      "${join(" ", one(policy.egress_from).identities)} ${join(" ", one(policy.egress_to).resources)} ${join(" ", one(one(policy.egress_to).operations).method_selectors[*].method)}"
+    ] == ["serviceAccount:w@x projects/42 google.storage.objects.get google.storage.objects.list"]
+    error_message = "Workers read objects of the project named, and write nothing there."
   }
 }

@@ -25,8 +25,8 @@ run "alerts" {
   }
 
   assert {
-    condition     = sort(keys(google_monitoring_alert_policy.this)) == tolist(["dead-letters", "job-failed", "launcher-died", "no-progress", "worker-memory"])
-    error_message = "The five alerts."
+    condition     = sort(keys(google_monitoring_alert_policy.this)) == tolist(["dead-letters", "job-failed", "launcher-died", "no-progress", "no-workers", "worker-memory"])
+    error_message = "The six alerts."
   }
 
   assert {
@@ -50,6 +50,14 @@ run "alerts" {
   assert {
     condition     = one(google_monitoring_alert_policy.this["no-progress"].conditions[0].condition_prometheus_query_language).duration == "2700s"
     error_message = "45 minutes without progress."
+  }
+
+  assert {
+    condition = (
+      one(google_monitoring_alert_policy.this["no-workers"].conditions[0].condition_prometheus_query_language).duration == "1800s" &&
+      strcontains(one(google_monitoring_alert_policy.this["no-workers"].conditions[0].condition_prometheus_query_language).query, "unless (max by (job_name, job_id) (dataflow_googleapis_com:job_current_num_vcpus")
+    )
+    error_message = "Half an hour of running without a worker."
   }
 
   assert {
@@ -84,7 +92,7 @@ run "alerts" {
 
   assert {
     condition = alltrue([
-      for key in ["dead-letters", "job-failed", "no-progress"] : strcontains(
+      for key in ["dead-letters", "job-failed", "no-progress", "no-workers"] : strcontains(
         one(google_monitoring_alert_policy.this[key].conditions[0].condition_prometheus_query_language).query, "job_name=~\"refinery-.*\""
       )
     ])

@@ -4,7 +4,7 @@ mock_provider "google" {
   override_during = plan
 
   mock_resource "google_service_account" {
-    defaults = { email = "cdn@example-project.iam.gserviceaccount.com", member = "serviceAccount:cdn@x" }
+    defaults = { email = "refinery-cdn@example-project.iam.gserviceaccount.com", member = "serviceAccount:cdn@x" }
   }
 }
 

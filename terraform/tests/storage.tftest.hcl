@@ -87,7 +87,8 @@ run "buckets" {
   assert {
     condition = {
       for purpose, b in google_storage_bucket.this : purpose => [
-        for r in b.lifecycle_rule : one(r.condition).age if one(r.action).type == "Delete" && one(r.condition).with_state == "ANY"
+        for r in b.lifecycle_rule : one(r.condition).age
+        if one(r.action).type == "Delete" ? one(r.condition).with_state == "ANY" : false
       ]
     } == { corpus = [], raw = [], rejects = [90], staging = [14], work = [60] }
     error_message = "staging, work and rejects expire after their days; corpus and raw never do."
@@ -96,7 +97,8 @@ run "buckets" {
   assert {
     condition = {
       for purpose, b in google_storage_bucket.this : purpose => [
-        for r in b.lifecycle_rule : one(r.condition).days_since_noncurrent_time if one(r.condition).with_state == "ARCHIVED"
+        for r in b.lifecycle_rule : one(r.condition).days_since_noncurrent_time
+        if one(r.action).type == "Delete" ? one(r.condition).with_state == "ARCHIVED" : false
       ]
     } == { corpus = [], raw = [30], rejects = [], staging = [], work = [] }
     error_message = "Old versions of raw input go after 30 days."

@@ -9,6 +9,7 @@ locals {
 resource "google_storage_bucket" "public" {
   # checkov:skip=CKV_GCP_62: the load balancer logs the requests of readers
   # checkov:skip=CKV_GCP_78: holds copies of a corpus, which is still in the corpus bucket
+  # Hence no prevent_destroy: public_domain can be taken back once the bucket is empty (force_destroy is false).
   project  = var.project_id
   name     = var.bucket
   location = var.location
@@ -37,10 +38,6 @@ resource "google_storage_bucket" "public" {
     condition {
       age = 7
     }
-  }
-
-  lifecycle {
-    prevent_destroy = true
   }
 }
 
@@ -193,10 +190,15 @@ resource "google_compute_url_map" "public" {
 
 resource "google_compute_managed_ssl_certificate" "public" {
   project = var.project_id
-  name    = "${var.name}-public"
+  name    = "${var.name}-public-${substr(sha256(var.domain), 0, 8)}"
 
   managed {
     domains = [var.domain]
+  }
+
+  # Another domain needs another certificate, and the proxy uses the old one until it has the new one.
+  lifecycle {
+    create_before_destroy = true
   }
 }
 

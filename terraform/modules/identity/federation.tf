@@ -48,6 +48,29 @@ locals {
   }
 }
 
+# What docker/build.sh does besides pushing: a scan on demand, and a bill of materials, which Google writes to a bucket of its
+# own naming. The condition keeps CI out of all other buckets.
+resource "google_project_iam_member" "ci_scans" {
+  for_each = local.ci
+
+  project = var.project_id
+  role    = "roles/ondemandscanning.admin"
+  member  = local.ci_principals[each.key]
+}
+
+resource "google_project_iam_member" "ci_writes_bills_of_materials" {
+  for_each = local.ci
+
+  project = var.project_id
+  role    = "roles/storage.admin"
+  member  = local.ci_principals[each.key]
+
+  condition {
+    title      = "bills of materials"
+    expression = "resource.name.startsWith('projects/_/buckets/artifactanalysis-')"
+  }
+}
+
 resource "google_service_account_iam_member" "ci_launches" {
   for_each = { for key, ci in local.ci : key => ci if ci.may_launch }
 

@@ -52,9 +52,19 @@ locals {
   ]...)
 
   acting = merge(
-    { for member in var.launcher_users : "launcher/${member}" => { account = "launcher", member = member } },
-    { for member in var.reader_users : "reader/${member}" => { account = "reader", member = member } },
+    { for member in var.launcher_users : "launcher/${member}" => { account = "launcher", member = member, role = local.acting_role[member] } },
+    { for member in var.reader_users : "reader/${member}" => { account = "reader", member = member, role = local.acting_role[member] } },
   )
+
+  # What a runbook needs somebody to see. Nothing here reads an object or changes anything.
+  on_call_roles = ["roles/dataflow.viewer", "roles/logging.viewer", "roles/monitoring.viewer"]
+
+  # An identity of another platform acts by federation; a person, group or account of Google by a token.
+  acting_role = {
+    for member in distinct(concat(var.launcher_users, var.reader_users)) : member => (
+      can(regex("^principal|\\.svc\\.id\\.goog\\[", member)) ? "roles/iam.workloadIdentityUser" : "roles/iam.serviceAccountTokenCreator"
+    )
+  }
 }
 
 resource "google_service_account" "this" {
@@ -72,6 +82,14 @@ resource "google_project_iam_member" "this" {
   project = var.project_id
   role    = each.value.role
   member  = google_service_account.this[each.value.account].member
+}
+
+resource "google_project_iam_member" "on_call" {
+  for_each = { for pair in setproduct(var.on_call_users, local.on_call_roles) : join("/", pair) => { member = pair[0], role = pair[1] } }
+
+  project = var.project_id
+  role    = each.value.role
+  member  = each.value.member
 }
 
 resource "google_storage_bucket_iam_member" "this" {
@@ -94,6 +112,6 @@ resource "google_service_account_iam_member" "acting" {
   for_each = local.acting
 
   service_account_id = google_service_account.this[each.value.account].name
-  role               = "roles/iam.serviceAccountTokenCreator"
+  role               = each.value.role
   member             = each.value.member
 }

@@ -20,12 +20,17 @@ variable "buckets" {
 }
 
 variable "launcher_users" {
-  description = "Who may act as the launcher: user:…, group:… or serviceAccount:…"
+  description = "Who may act as the launcher: user:…, group:…, serviceAccount:… or principal(Set)://…"
   type        = list(string)
 }
 
 variable "reader_users" {
-  description = "Who may act as the reader: user:…, group:… or serviceAccount:…"
+  description = "Who may act as the reader: user:…, group:…, serviceAccount:… or principal(Set)://…"
+  type        = list(string)
+}
+
+variable "on_call_users" {
+  description = "Who may look at jobs, logs and metrics: user:…, group:… or serviceAccount:…"
   type        = list(string)
 }
 

@@ -1,4 +1,4 @@
-# Alerts on five conditions that end a run, or double its price, unless someone acts. What each means and what to do is in
+# Alerts on six conditions that end a run, or double its price, unless someone acts. What each means and what to do is in
 # runbooks/, and is part of the notification.
 #
 # The pipeline counts documents as in, kept, dropped and dead in every stage. Dataflow exports these counters as
@@ -11,6 +11,9 @@ locals {
 
   # Below this many documents a ratio is meaningless.
   ratio_needs = 1000
+
+  # Workers of a new job need about five.
+  no_workers_minutes = 30
 
   # For Dataflow's sampling and a slow start of workers; the policy adds no_progress_minutes.
   progress_window = "15m"
@@ -51,6 +54,16 @@ locals {
         "(increase(dataflow_googleapis_com:job_elements_produced_count{${local.job}}[${local.progress_window}])) > 0)",
       ])
     }
+    no-workers = {
+      title    = "running without workers"
+      severity = "ERROR"
+      minutes  = local.no_workers_minutes
+      # The elapsed time of a job rises while it runs. A job that waits for cheaper machines (FlexRS) does not run yet.
+      query = join(" ", [
+        "(max by (job_name, job_id) (deriv(dataflow_googleapis_com:job_elapsed_time{${local.job}}[10m])) > 0)",
+        "unless (max by (job_name, job_id) (dataflow_googleapis_com:job_current_num_vcpus{${local.job}}) > 0)",
+      ])
+    }
     worker-memory = {
       title    = "worker memory nearly full"
       severity = "WARNING"
@@ -75,6 +88,11 @@ resource "google_monitoring_notification_channel" "email" {
   display_name = "${var.name}: ${each.value}"
   type         = "email"
   labels       = { email_address = each.value }
+
+  # A channel cannot be deleted while a policy uses it: policies are updated first, only then is it destroyed.
+  lifecycle {
+    create_before_destroy = true
+  }
 }
 
 resource "google_monitoring_alert_policy" "this" {

@@ -19,6 +19,21 @@ variable "services" {
 }
 
 variable "identities" {
-  description = "IAM members that may call them from outside, from any network: user:…, group:… and serviceAccount:…"
+  description = "IAM members that may call them from outside, from any network: user:…, group:…, serviceAccount:… and principal(Set)://…"
+  type        = list(string)
+}
+
+variable "enforce" {
+  description = "Whether requests from outside are refused; otherwise they are logged as refused, and pass."
+  type        = bool
+}
+
+variable "read_projects" {
+  description = "Numbers of other projects whose objects `readers` may read from inside."
+  type        = list(string)
+}
+
+variable "readers" {
+  description = "IAM members that read objects of `read_projects`."
   type        = list(string)
 }
