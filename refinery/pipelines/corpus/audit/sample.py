@@ -20,10 +20,11 @@ from refinery.pipelines.published.shard_tokens import shard_path
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.job.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.core.safe_text import printable
+from refinery.transforms.read.sources import POISON_FILE, POISON_RECORD
 from refinery.transforms.write.targets import slice_of
 
 KEPT, REMOVED, REJECTED, DEAD, TAKEN = "kept", "removed", "rejected", "failed", "taken out"
-POISON = "PoisonFile"  # a file that was left out as a whole
+POISON = (POISON_FILE, POISON_RECORD)
 BUCKETS = 256
 HELD_ROWS = 20_000  # of rows that wait in memory
 
@@ -92,9 +93,9 @@ def chosen_rows(
                 for source, id_ in zip(keys["source"].to_pylist(), ids, strict=True):
                     if source in targets:
                         slices[source] = max(slices.get(source, -1), slice_of(id_))
-            if file.kind == DEAD:  # a file that was left out says so whatever the sample
+            if file.kind == DEAD:  # what killed its readers says so whatever the sample
                 errors = parquet.read_row_group(group, columns=["error"], use_threads=False)["error"].to_pylist()
-                places = sorted({*places, *(place for place, error in enumerate(errors) if error == POISON)})
+                places = sorted({*places, *(place for place, error in enumerate(errors) if error in POISON)})
             if places:
                 table = parquet.read_row_group(group, columns=schema.names, use_threads=False).take(places)
                 without_nulls(table.select([each.name for each in schema if not each.nullable]), url)
