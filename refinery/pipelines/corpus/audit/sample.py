@@ -12,7 +12,7 @@ import pyarrow as pa
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.parquet.batches import check_columns
-from refinery.loader.format.parquet.guarded import guarded_parquet
+from refinery.loader.format.parquet.guarded import listed_parquet
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.loader.format.takedown import REMOVED_SCHEMA, REPLACED
 from refinery.loader.storage.store import Store
@@ -82,7 +82,7 @@ def chosen_rows(
     start = 0
     url = store.url(file.path)
     exactly = {**ROWS, KEPT: manifest.provenance_schema, REJECTED: None, DEAD: None}[file.kind]
-    with guarded_parquet(store.open(file.path), url, exactly) as parquet:
+    with listed_parquet(store, file.path, exactly) as parquet:
         check_columns(parquet.schema_arrow, url, schema.names, schema)
         for group in range(parquet.num_row_groups):
             keys = without_nulls(parquet.read_row_group(group, columns=["source", "origin"], use_threads=False), url)

@@ -74,6 +74,8 @@ class Report(Verdict):
             f"read {many(self.files, 'file')}, {human_bytes(self.bytes)} in {self.seconds:.1f} s{speed}, "
             f"{'decoded' if self.has_tokens else 'read back'} {many(self.decoded, 'document')}",
         ]
+        if (others := self.documents - self.decoded) > 0 and self.decoded:
+            lines.append(f"{many(others, 'document')} not decoded: texts that were exchanged among them need --full")
         lines += [self.packed] if self.packed else []
         if self.removals:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"

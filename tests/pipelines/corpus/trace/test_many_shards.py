@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from refinery.loader.errors import FormatError
 from refinery.loader.storage.store import LocalStore
 from refinery.pipelines.corpus.show.draw import draw_kept
 from refinery.pipelines.corpus.show.texts import Texts
@@ -41,15 +42,14 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 
 
 def test_what_each_question_opens(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = Texts(str(corpus))
+    texts = Texts(str(corpus))  # it has read the listings and _run.json
     assert len(texts.corpus.manifest.shards) == SHARDS
-    texts.corpus.manifest.load()
     shard = f"train/web/shard-{SHARD:05d}-of-{SHARDS:05d}"
-    run, clean, provenance = "_run.json", "clean.json", f"{shard}.provenance.parquet"
+    clean, provenance = "clean.json", f"{shard}.provenance.parquet"
     with opened(monkeypatch) as names:
         ((_, answer),) = trace(str(corpus), [Query("id", id_of(NUMBER).hex())], corpus=texts.corpus).answers
     assert isinstance(answer, Kept) and answer.shard == shard
-    assert names == {run, clean, provenance}
+    assert names == {clean, provenance}
     with opened(monkeypatch) as names:
         assert texts.kept(answer).text == text_of(NUMBER)
     assert names == {f"{shard}.bin", texts.corpus.manifest.tokenizer.path}
@@ -58,7 +58,7 @@ def test_what_each_question_opens(corpus: Path, monkeypatch: pytest.MonkeyPatch)
         ((_, at),) = trace(str(corpus), [token], corpus=texts.corpus).answers
     assert isinstance(at, Kept) and (at.document, at.around is not None) == (answer.document, True)
     assert names == {clean, provenance, f"{shard}.bin", texts.corpus.manifest.tokenizer.path}
-    with pytest.raises(OSError, match=r"train/web/shard-\d{5}-of-01000"):
+    with pytest.raises(FormatError, match=r"train/web/shard-\d{5}-of-01000\.provenance\.parquet: missing"):
         trace(str(corpus), [Query("url", "https://nowhere.example/")], corpus=texts.corpus)  # all of them
 
 
@@ -67,7 +67,7 @@ def test_kept_documents_are_drawn_over_all_shards_without_reading_them(corpus: P
     texts = Texts(str(corpus))
     names = set()
     for seed in range(5):
-        with pytest.raises(FileNotFoundError) as error:
+        with pytest.raises(FormatError, match="missing") as error:
             list(draw_kept(texts.corpus, 20, seed))
-        names.add(str(error.value.filename))
+        names.add(str(error.value).partition(": ")[0])
     assert len(names) == 5 and all(name.endswith(".provenance.parquet") for name in names)
