@@ -75,7 +75,10 @@ class Report(Verdict):
             f"{'decoded' if self.has_tokens else 'read back'} {many(self.decoded, 'document')}",
         ]
         if (others := self.documents - self.decoded) > 0 and self.decoded:
-            lines.append(f"{many(others, 'document')} not decoded: texts that were exchanged among them need --full")
+            read = "decoded" if self.has_tokens else "read back"
+            lines.append(
+                f"not {read}: {many(others, 'document')}; texts exchanged among them are seen with --full only"
+            )
         lines += [self.packed] if self.packed else []
         if self.removals:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
