@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -71,6 +72,11 @@ def allow(number: int) -> tuple[str, ...]:
     return "--set", f"failures.poison_files={number}"
 
 
+def poison_rows(prefix: Path) -> list[dict[str, Any]]:
+    tables = [pq.read_table(path).to_pylist() for path in sorted((prefix / "dead_letters").glob("*.parquet"))]
+    return [row for table in tables for row in table if row["error"] == "PoisonRecord"]
+
+
 def check_found(prefix: Path, blank: Path, inputs: Path, name: str) -> dict[str, str]:
     """The other records are published as by a run in which these fail in their stage, and these are named. The digests
     of all that is published."""
@@ -82,8 +88,7 @@ def check_found(prefix: Path, blank: Path, inputs: Path, name: str) -> dict[str,
     rows = {row["stage"]: row for row in json.loads(files["manifest.json"])["funnel"] if row["source"] == "s1"}
     assert (rows["read"]["in"]["documents"], rows["read"]["kept"]["documents"]) == (len(RECORDS), 7)
     assert {error: entry["documents"] for error, entry in rows["read"]["dead"].items()} == {"PoisonRecord": 3}
-    dead = [pq.read_table(path).to_pylist() for path in sorted((prefix / "dead_letters").glob("*.parquet"))]
-    mine = [row for part in dead for row in part if row["error"] == "PoisonRecord"]
+    mine = poison_rows(prefix)
     assert {row["origin"].rpartition("@")[0] for row in mine} == {str(inputs / name)}
     failed = [pq.read_table(path).to_pylist() for path in sorted((blank / "dead_letters").glob("*.parquet"))]
     assert sorted(row["origin"] for row in mine) == sorted(row["origin"] for part in failed for row in part)
@@ -131,6 +136,9 @@ def test_records_that_kill(name: str, small: Path, forks: ForkServer, tmp_path: 
     for look in (("verify", one, "--full"), ("audit", one, "--sample", 1)):
         done = forks.run(*look)
         assert done.code == 0, done.out + done.err
+    origin = poison_rows(one)[0]["origin"]
+    done = forks.run("trace", one, "--origin", origin)
+    assert done.code == 0 and "worker processes died on this record, so it is not judged again" in done.out, done.err
     if name == "b.jsonl":
         two = tmp_path / "two"
         done = forks.run(*command(inputs, two, "--workers", 2, *allow(3)), faults=placed(in_workers("SIGSEGV"), two))
