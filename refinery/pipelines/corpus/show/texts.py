@@ -41,7 +41,7 @@ class Texts:
 
     def __init__(self, prefix: str, recipe: str = "", work: str = "") -> None:
         self.prefix, self.recipe, self.work = prefix, recipe, work or f"{prefix.rstrip('/')}/work"
-        self.corpus = PublishedCorpus(prefix).load_with_run()
+        self.corpus = PublishedCorpus(prefix)
 
     @cached_property
     def run(self) -> "RecordedRun":

@@ -12,7 +12,7 @@ from refinery.loader.format.manifest import RUN, seal, unseal
 from refinery.pipelines.cli.command_line import execute
 from refinery.pipelines.corpus.show.texts import FROM_WORK, Texts
 from refinery.pipelines.corpus.trace.answers import Doc
-from tests.corpus_factory import ByteTokenizer, build_corpus, edit_manifest
+from tests.corpus_factory import ByteTokenizer, build_corpus
 from tests.pipelines.removals_factory import build_removed, kept_ids
 
 EVIL = "\x1b]0;title\x07\x1b[2J\u202egnp\u2028\x9b31m\ttab\r\n</script>"
@@ -104,7 +104,6 @@ def test_a_page_whose_record_is_gone_comes_from_work(corpus: Path, tmp_path: Pat
     for entry in run["inputs"]:
         entry["path"] += ".gone"
     (root / RUN).write_bytes(seal(run))
-    edit_manifest(root)
     row = next(row for row in provenance(corpus) if row["source"] == "crawl")
     text = Texts(str(root)).lost(Doc("", row["url"], row["source"], row["origin"]))
     assert text.what == FROM_WORK and "is not among the inputs" in text.problem

@@ -42,14 +42,15 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 
 
 def test_what_each_question_opens(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = Texts(str(corpus))  # it has read the listings and _run.json
+    texts = Texts(str(corpus))
     assert len(texts.corpus.manifest.shards) == SHARDS
+    texts.corpus.manifest.load()
     shard = f"train/web/shard-{SHARD:05d}-of-{SHARDS:05d}"
-    clean, provenance = "clean.json", f"{shard}.provenance.parquet"
+    run, clean, provenance = "_run.json", "clean.json", f"{shard}.provenance.parquet"
     with opened(monkeypatch) as names:
         ((_, answer),) = trace(str(corpus), [Query("id", id_of(NUMBER).hex())], corpus=texts.corpus).answers
     assert isinstance(answer, Kept) and answer.shard == shard
-    assert names == {clean, provenance}
+    assert names == {run, clean, provenance}
     with opened(monkeypatch) as names:
         assert texts.kept(answer).text == text_of(NUMBER)
     assert names == {f"{shard}.bin", texts.corpus.manifest.tokenizer.path}
