@@ -7,6 +7,7 @@ In a worker process of the pool faults come in by ARMED: see `arm_workers`.
 import contextlib
 import dataclasses
 import errno
+import functools
 import json
 import os
 import random
@@ -45,9 +46,9 @@ def noting(path: Path) -> Iterator[None]:
         path.write_text(json.dumps(NOTES))
 
 
-def die() -> NoReturn:
-    """As the out-of-memory killer does it: nothing is cleaned up."""
-    os.kill(os.getpid(), signal.SIGKILL)
+def die(by: str = "SIGKILL") -> NoReturn:
+    """As the out-of-memory killer does it, or a bug in C (SIGSEGV): nothing is cleaned up."""
+    os.kill(os.getpid(), signal.Signals[by])
     raise SystemExit  # never reached
 
 
@@ -213,9 +214,9 @@ def raise_in_stage(stage: str, urls: list[str]) -> None:
 
 
 @fault
-def die_in_stage(stage: str, urls: list[str]) -> None:
+def die_in_stage(stage: str, urls: list[str], by: str = "SIGKILL") -> None:
     """A stage ends its process on these documents, as a bug in a library written in C does."""
-    around_judge(stage, urls, die)
+    around_judge(stage, urls, functools.partial(die, by))
 
 
 @fault

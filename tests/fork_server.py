@@ -300,13 +300,22 @@ def wait(child: int, timeout: float) -> tuple[int, int]:
 
 class ForkedWorkers:
     """Stands for the module `subprocess` where the pool starts its worker processes: they are forks of the command,
-    which has no threads yet. What they run, how they are fed and how they end are the product's own.
+    which has no threads yet. What they run, how they are fed and how they end are the product's own. Once a pool has
+    died, there are threads: its successors are new interpreters, with the same faults.
     """
 
     PIPE = subprocess.PIPE
 
     class Popen:
+        is_first = True
+
+        def __new__(cls, command: Sequence[str], **options: Any) -> Any:
+            if cls.is_first:
+                return super().__new__(cls)
+            return subprocess.Popen([sys.executable, "-c", NEW_WORKERS], cwd=ROOT, **options)
+
         def __init__(self, command: Sequence[str], *, stdin: int, stdout: int, text: bool, env: Mapping[str, str]):
+            ForkedWorkers.Popen.is_first = False
             assert (command[1:], stdin, stdout, text) == (["-P", "-m", WORKER], subprocess.PIPE, subprocess.PIPE, True)
             commands, feed = os.pipe()
             reports, out = os.pipe()
@@ -334,6 +343,14 @@ class ForkedWorkers:
 
 
 WORKER = "refinery.pipelines.runners.worker"
+NEW_WORKERS = f"""
+import json, os, sys
+sys.path.insert(0, {str(ROOT)!r})
+import tests.faults
+from refinery.pipelines.runners import worker
+tests.faults.apply(json.loads(os.environ.get(tests.faults.ARMED, "[]")))
+worker.main()
+"""
 
 
 def work(commands: int, out: int, others: set[int]) -> NoReturn:

@@ -85,8 +85,10 @@ def coded(flags: str) -> str:
 
 
 def marked_values(text: str) -> str:
-    """Flags inside a sentence as code."""
-    return re.sub(r"(?<![`\w])--\w+(=\w+)?", lambda found: f"`{found[0]}`", text)
+    """Flags inside a sentence as code; what is code already stays."""
+    flags = re.compile(r"(?<!\w)--[\w-]+(=\w+)?")
+    parts = text.split("`")
+    return "`".join(part if at % 2 else flags.sub(r"`\g<0>`", part) for at, part in enumerate(parts))
 
 
 def sourced(source: str) -> str:

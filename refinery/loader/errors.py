@@ -56,3 +56,8 @@ def written_by_a_run(what: str) -> Iterator[None]:
         yield
     except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise FormatError(f"{what} not as a run writes them ({type(error).__name__}: {error})") from None
+
+
+def missing_file(url: str) -> FormatError:
+    """The error for a file that a manifest lists and that is not there."""
+    return FormatError(f"{url}: missing; `refinery verify` says what else is")

@@ -64,7 +64,11 @@ run "cdn" {
   }
 
   assert {
-    condition     = !one(one(google_compute_backend_service.public.cdn_policy).cache_key_policy).include_query_string
+    condition = (
+      !one(one(google_compute_backend_service.public.cdn_policy).cache_key_policy).include_query_string &&
+      one(google_compute_backend_service.public.cdn_policy).cache_mode == "USE_ORIGIN_HEADERS" &&
+      one(google_compute_backend_service.public.cdn_policy).serve_while_stale == 0
+    )
     error_message = "A query behind a name fetches nothing anew."
   }
 

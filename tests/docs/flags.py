@@ -39,7 +39,7 @@ OTHERS = {
     | {"--kill-on-invalid-dep"},
     "kubectl": {"--filename"},
     "gcloud": {"--impersonate-service-account", "--service", "--recursive", "--project", "--add-missing"}
-    | {"--source-creds-file", "--include-prefixes"},
+    | {"--source-creds-file", "--include-prefixes", "--clear-soft-delete", "--flatten", "--cache-control"},
 }
 
 

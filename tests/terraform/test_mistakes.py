@@ -42,7 +42,7 @@ IN_CODE = (
     Mistake("identity/main.tf", "member             = each.value.member", 'member = "somebody"', "member: 'somebody'"),
     Mistake("encryption/main.tf", 'destroy_scheduled_duration = "2592000s"', "destroy_after = 30", '"destroy_after"'),
     Mistake("registry/main.tf", "immutable_tags = true", 'immutable_tags = "always"', "a bool is required"),
-    Mistake("cdn/main.tf", 'cache_mode         = "FORCE_CACHE_ALL"', 'cache_mode = "ALL"', "'ALL' is none of"),
+    Mistake("cdn/main.tf", 'cache_mode         = "USE_ORIGIN_HEADERS"', 'cache_mode = "ALL"', "'ALL' is none of"),
     Mistake("monitoring/main.tf", 'combiner              = "OR"', 'combiner = "ANY"', "'ANY' is none of"),
     Mistake("launcher/main.tf", 'egress = "ALL_TRAFFIC"', 'egress = "ALL"', "'ALL' is none of ALL_TRAFFIC"),
     Mistake("perimeter/main.tf", "restricted_services =", "services =", 'argument named "services" is not expected'),

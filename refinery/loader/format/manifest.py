@@ -278,6 +278,11 @@ def _manifest_bytes(store: Store) -> bytes:
         if near is not None and not near.parent.is_dir():
             what = "a file" if near.parent.exists() else "not there; a location is the folder of manifest.json"
             raise FormatError(f"{store.root} is not a corpus: {MANIFEST} is missing; {store.root} is {what}") from None
+        if store.size(RUN) is None:
+            raise FormatError(
+                f"{store.root} is not a corpus: {MANIFEST} is missing; it is written last, and {RUN}, which is written "
+                "first, is not there either; name the folder that holds them"
+            ) from None
         raise FormatError(
             f"{store.root} is not a corpus: {MANIFEST} is missing; it is written last, so the run has not finished "
             f"(`refinery inspect {store.root}` says what to do next)"

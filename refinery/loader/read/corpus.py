@@ -20,7 +20,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import Index, IndexedReader
 from refinery.loader.format.manifest import RUN, FileEntry, Manifest, ShardEntry, load_manifest, unseal
 from refinery.loader.format.parquet.batches import BATCH_ROWS, stored_table
-from refinery.loader.format.parquet.guarded import GuardedFile, guarded_parquet
+from refinery.loader.format.parquet.guarded import GuardedFile, listed_parquet
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REMOVALS_SCHEMA
@@ -59,6 +59,12 @@ class Corpus:
     def load(self) -> Self:
         """Read every listing now: FormatError for one that is missing or invalid. Returns itself."""
         self.manifest.load()
+        return self
+
+    def load_with_run(self) -> Self:
+        """As `load`, and _run.json: FormatError where it is not the listed one, so the corpus is of several runs."""
+        if self.load().lists(RUN):
+            _ = self.run
         return self
 
     # --- what it is ---
@@ -121,8 +127,8 @@ class Corpus:
 
     def parquet(self, path: str, schema: pa.Schema | None = None) -> AbstractContextManager[GuardedFile]:
         """A Parquet file of the corpus, whose reads are bounded. schema: all columns that it must have. Raises the same
-        errors as `GuardedFile`."""
-        return guarded_parquet(self.store.open(path), self.store.url(path), schema)
+        errors as `GuardedFile`, and FormatError where it is missing."""
+        return listed_parquet(self.store, path, schema)
 
     @cached_property
     def run(self) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.format.manifest import ShardEntry
-from refinery.loader.format.parquet.guarded import guarded_parquet
+from refinery.loader.format.parquet.guarded import listed_parquet
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.order.arrays import I64, Batch
 from refinery.loader.read.samples import Domain
@@ -148,7 +148,7 @@ def provenance(store: Store, entry: ShardEntry, documents: range) -> list[dict[s
     columns = ["id", "url", "source", "origin"]
     rows: list[dict[str, Any]] = []
     path = entry.provenance_file.path
-    with guarded_parquet(store.open(path), store.url(path)) as file:
+    with listed_parquet(store, path) as file:
         begin = 0
         for group in range(file.num_row_groups):
             end = begin + file.metadata.row_group(group).num_rows

@@ -50,6 +50,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     if not 1 <= args.number <= MOST:
         raise ValueError(f"-n: {args.number} given, 1 to {MOST:,} is allowed")
     texts = Texts(args.prefix, args.recipe)
+    texts.corpus.load_with_run()
     found: Iterator[Any]
     if args.stage or args.reason:
         chosen = (args.stage, args.reason, args.number, args.seed, not args.no_replay)

@@ -39,6 +39,7 @@ def run(args: Namespace, flags: Sequence[str]) -> ExitCode:
     if not queries:
         raise ValueError("nothing to show: give --url, --id, --origin or --token; `refinery sample` draws documents")
     texts = Texts(args.prefix, args.recipe, args.work)
+    texts.corpus.load_with_run()
     if args.tokens and not texts.corpus.manifest.has_tokens:
         raise NoTokens(args.prefix)
     found = trace(args.prefix, queries, args.work, progress, texts.corpus)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.parquet.batches import check_columns
-from refinery.loader.format.parquet.guarded import GuardedFile, guarded_parquet
+from refinery.loader.format.parquet.guarded import GuardedFile, listed_parquet
 from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA, removals_file
 from refinery.loader.format.shard_list import as_shards
 from refinery.loader.read.corpus import Corpus
@@ -57,7 +57,7 @@ def find_rows(
     Row groups whose statistics rule out every value are skipped; of the others only the searched columns are read, and
     the rest where a row was found. Memory: a row group of these columns. Raises the same errors as `GuardedFile`.
     """
-    with guarded_parquet(store.open(path), store.url(path), schema) as file:
+    with listed_parquet(store, path, schema) as file:
         check_columns(file.schema_arrow, store.url(path), columns)
         yield from _find(file, wanted, columns)
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from refinery.loader.format.parquet.guarded import guarded_parquet
+from refinery.loader.format.parquet.guarded import listed_parquet
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store
 from refinery.pipelines.published.find_rows import Wanted, everywhere
@@ -79,7 +79,7 @@ class LookupIndex:
 def _entries(store: Store, path: str, wanted: list[tuple[int, Key]]) -> Iterator[tuple[Key, Entry]]:
     """The entries of these hashes, all of which belong to that file. Cost: its footer, the hashes of each row group
     that may have one, and the rest of those that do."""
-    with guarded_parquet(store.open(path), store.url(path), SCHEMA) as file:
+    with listed_parquet(store, path, SCHEMA) as file:
         for group in range(file.metadata.num_row_groups):
             facts = file.metadata.row_group(group).column(0).statistics
             known = facts is not None and facts.has_min_max

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, missing_file
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.parquet.guarded import GuardedFile
 from refinery.loader.read.corpus import Corpus
@@ -79,9 +79,13 @@ def read_row(corpus: Corpus, shard: ShardEntry, number: int, columns: Sequence[s
 
 
 def read_tokens(corpus: Corpus, shard: ShardEntry, start: int, stop: int) -> npt.NDArray[Any]:
-    """Tokens [start, stop) of a shard, int64. Cost: their bytes. Raises FormatError where the file ends before."""
+    """Tokens [start, stop) of a shard, int64. Cost: their bytes. Raises FormatError where the file is missing, or
+    ends before."""
     dtype = np.dtype(corpus.manifest.dtype).newbyteorder("<")
-    data = corpus.store.read(shard.bin.path, start * dtype.itemsize, (stop - start) * dtype.itemsize)
+    try:
+        data = corpus.store.read(shard.bin.path, start * dtype.itemsize, (stop - start) * dtype.itemsize)
+    except FileNotFoundError:
+        raise missing_file(corpus.store.url(shard.bin.path)) from None
     if len(data) != (stop - start) * dtype.itemsize:
         raise FormatError(
             f"{corpus.store.url(shard.bin.path)}: ends before token {stop}; the corpus is damaged, run refinery verify"

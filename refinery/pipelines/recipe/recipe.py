@@ -71,8 +71,9 @@ class FailureParams(Params):
     grace: Count = 10
     """dead letters of a stage that are always tolerated: one damaged record does not fail a small run"""
     poison_files: Count = 0
-    """input files that may be left out because worker processes died twice while they read them, each as one dead
-    letter `PoisonFile`; with the local runner only"""
+    """records that may be left out because worker processes died twice on them, each as one dead letter `PoisonRecord`;
+    a file on which they died before any record counts as one, too (`PoisonFile`). 0: the run ends and names the file;
+    with the local runner only"""
     allow_empty: bool | tuple[str, ...] = False
     """whether the run may go on when nothing of a source is kept: on, or the names of such sources"""
 

@@ -14,7 +14,7 @@ from refinery.pipelines.run.inputs_read.published import KEY as INPUTS
 from refinery.pipelines.run.inputs_read.settle import settle_inputs
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import merge_reports, read_waves, remove_orphans
-from refinery.pipelines.run.poison_files import leave_out_poison, remembering_deaths
+from refinery.pipelines.run.poison_files import PoisonSearch
 from refinery.pipelines.run.slices.cut import Cut, Wave
 from refinery.pipelines.run.slices.errors import SliceError
 from refinery.pipelines.run.slices.names import CLEAN, CUT, wave_name
@@ -115,37 +115,45 @@ class CleanPhase:
 
     def _run_waves(self) -> None:
         limits = wave_limits(self.recipe.run, self.jobs.runner.vcpus)
-        reports, store = self._reports(), self.jobs.store
+        reports = self._reports()
         todo = unread_tasks(self.jobs.work, self.tasks, reports)
-        todo = leave_out_poison(store, todo, self.recipe.failures.poison_files, self.say)
+        poison = self._poison()
         if reports:
             self.say(f"clean: {len(reports)} waves are done, {len(cut_waves(todo, *limits))} to go")
         while todo:
-            waves = cut_waves(todo, *limits)
+            suspect, others = poison.settle(todo)
+            waves = [*cut_waves(suspect, *limits), *cut_waves(others, *limits)]
             number = max((report["number"] for report in reports), default=-1) + 1
             work = clean_work(self.recipe, self.tasks, waves, number, reports)
             label = f"{work.title}, wave {work.wave} of {work.waves}"
             build = partial(self._build, waves[0], len(waves) - 1, wave_name(number))
-            with remembering_deaths(store):
-                report = self.jobs.run(CLEAN, wave_name(number), label, build, number, work)
+            run = partial(self.jobs.run, CLEAN, wave_name(number), label, build, number, work)
+            report = poison.attempt(run, bool(suspect))
+            if report is None:
+                continue
             reports.append({**report, "number": number})
             self.jobs.check_budget({"counters": [counter for report in reports for counter in report["counters"]]})
             # As the report tells it: the job may be one that an earlier command launched and cut otherwise.
             todo = unread_tasks(self.jobs.work, todo, reports[-1:])
 
     def _run_cut(self, waves: Sequence[Wave]) -> None:
-        store, todo = self.jobs.store, self._left(waves)
+        todo, poison = self._left(waves), self._poison()
         if len(todo) < len(waves):
             self.say(f"clean: {len(waves) - len(todo)} of {len(waves)} waves are done")
         for place, wave in enumerate(todo):
             tasks = read_tasks(wave.task_list(self.jobs.work))
-            tasks = leave_out_poison(store, tasks, self.recipe.failures.poison_files, self.say)
             work = wave_work(self.recipe, tasks, place, len(todo), sum(each.bytes for each in todo[place + 1 :]))
             label = f"{work.title}, wave {work.wave} of {work.waves}"
-            name = wave_name(wave.number)
-            with remembering_deaths(store):
-                report = self.jobs.run(CLEAN, name, label, partial(self._build, tasks, 0, name), wave.number, work)
+            name, report = wave_name(wave.number), None
+            while report is None:
+                suspect, others = poison.settle(tasks)
+                build = partial(self._build, [*suspect, *others], 0, name)
+                run = partial(self.jobs.run, CLEAN, name, label, build, wave.number, work)
+                report = poison.attempt(run, bool(suspect))
             self.jobs.check_budget(report)
+
+    def _poison(self) -> PoisonSearch:
+        return PoisonSearch(self.jobs.store, self.jobs.runner, self.recipe.failures.poison_files, self.say)
 
     def _build(self, wave: Sequence[ReadTask], waves_left: int, name: str, pipeline: beam.Pipeline) -> None:
         tasks = write_tasks(self.jobs.work, wave)

@@ -17,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,23 @@ def worker_environment() -> dict[str, str]:
     return {**GIVE_BACK, **os.environ, "PYTHONPATH": paths}
 
 
-class WorkerDied(RuntimeError):
-    """A worker process ended while a job ran. files: input files that it was reading."""
+@dataclass(frozen=True)
+class Death:
+    """How a worker process ended. advice: what to do. files: input files that it was reading. record: stage and origin
+    of the record that it had in hand, where workers name it."""
 
-    def __init__(self, message: str, files: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        self.files = tuple(files)
+    what: str
+    advice: str = ""
+    files: tuple[str, ...] = ()
+    record: tuple[str, str] | None = None
+
+
+class WorkerDied(RuntimeError):
+    """A worker process ended while a job ran."""
+
+    def __init__(self, death: Death) -> None:
+        super().__init__("; ".join(filter(None, (death.what, death.advice))))
+        self.death = death
 
 
 class WorkerPool:
@@ -74,8 +86,8 @@ class WorkerPool:
         self._reports: list[dict[str, int]] = [{} for _ in range(size)]
         self._stopping = False
         self.died = threading.Event()
-        self.death = ""
-        self.read_last: list[str] = []  # files that the process read which died
+        self.death = Death("")
+        self.names_records = False  # whether workers note the record that they have in hand
         self._reading: list[list[str]] = [[] for _ in range(size)]
         self._pids: list[int] = []
         self._forked = threading.Event()
@@ -147,8 +159,9 @@ class WorkerPool:
         """Give a job's control address to the next process in turn."""
         command = {"control": control, "id": worker_id, "capabilities": sorted(FNAPI_RUNNER_CAPABILITIES)}
         if self.died.is_set():
-            raise WorkerDied(self.death, self.read_last)
-        self._send({"worker": self._next % self.size, "folders": self.folders, "scratch": self.scratch, **command})
+            raise WorkerDied(self.death)
+        more = {"folders": self.folders, "scratch": self.scratch, "names_records": self.names_records}
+        self._send({"worker": self._next % self.size, **more, **command})
         self._next += 1
 
     def settle(self) -> None:
@@ -177,7 +190,8 @@ class WorkerPool:
                 self._pids = told["pids"]
                 self._forked.set()
             elif "code" in told:
-                self._note_death(f"worker process {told['worker']}", told["code"], self._reading[told["worker"]])
+                reading = self._reading[told["worker"]]
+                self._note_death(f"worker process {told['worker']}", told["code"], reading, told["in_hand"])
             elif "reading" in told["said"]:
                 self._reading[told["worker"]] = told["said"]["reading"]
             else:
@@ -185,14 +199,18 @@ class WorkerPool:
         self._note_death("the process of the workers", self._process.wait(), [])
         self._forked.set()
 
-    def _note_death(self, who: str, code: int, reading: list[str]) -> None:
+    def _note_death(self, who: str, code: int, reading: Sequence[str], in_hand: Sequence[str] | None = None) -> None:
         if not self._stopping and not self.died.is_set():
             logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-            self.read_last = reading
             while_ = f" while it read {', '.join(map(printable, reading))}" if reading else ""
+            record = None
+            if in_hand:
+                record = in_hand[0], in_hand[1]
+                while_ += f", at the record {printable(record[1])} in the stage {record[0]}"
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             fewer = "; fewer --workers take less memory" if code == -signal.SIGKILL else ""
-            self.death = f"{who} ended with {how}{while_}; run the same command again{fewer}"
+            advice = f"run the same command again{fewer}"
+            self.death = Death(f"{who} ended with {how}{while_}", advice, tuple(reading), record)
             self.died.set()
 
 
@@ -206,7 +224,7 @@ class _PooledWorkerHandler(GrpcWorkerHandler):
 
     def start_worker(self) -> None:
         if _pool is None:
-            raise WorkerDied("the pool of worker processes is closed")
+            raise WorkerDied(Death("the pool of worker processes is closed"))
         _pool.assign(self.control_address, self.worker_id)
 
     def stop_worker(self) -> None:
@@ -256,7 +274,7 @@ def run_local(
     threading.Thread(target=work, daemon=True).start()
     while not done.wait(0.05):
         if pool.died.is_set():
-            raise WorkerDied(pool.death, pool.read_last)
+            raise WorkerDied(pool.death)
     if outcome[0] is not None:
         raise outcome[0]
     pool.settle()

@@ -150,6 +150,7 @@ class Runner:
         self.pool: WorkerPool | None = None
         self.code_files: tuple[str, ...] = ()
         self.seen_by_workers: tuple[str, ...] = ()
+        self._names_records = False
         self._are_workers_checked = False
 
     def use_code(self, folder: str, files: Sequence[str]) -> None:
@@ -161,6 +162,15 @@ class Runner:
     def use_places(self, names: Sequence[str]) -> None:
         """Let jobs on other processes fail at once where workers do not see these local files under these names."""
         self.seen_by_workers = tuple(name for name in names if "://" not in name)
+
+    @contextlib.contextmanager
+    def naming_records(self, wanted: bool = True) -> Iterator[None]:
+        """Inside, workers of the local runner note the record that they have in hand; a death then names it."""
+        self._names_records = wanted
+        try:
+            yield
+        finally:
+            self._names_records = False
 
     @property
     def remote(self) -> bool:
@@ -226,6 +236,8 @@ class Runner:
         if self.pool is not None and self.pool.ended:
             self.pool, before = WorkerPool(self.workers), self.pool
             self.pool.folders = before.folders
+        if self.pool is not None:
+            self.pool.names_records = self._names_records
         totals = self.pool.totals if self.pool else live_totals
         with contextlib.nullcontext() if self.quiet else current().watch(label, totals, work, self._pids):
             if self.name == "local":

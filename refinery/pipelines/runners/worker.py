@@ -4,10 +4,11 @@ They are `python -m refinery.pipelines.runners.worker`, or `main` in a fork of t
 imports everything and then forks the workers, which share its memory: a worker more costs what it works on, not what it
 imports. The first line of standard input says how many ({"workers": number}). They stay for all jobs of a run, so
 models load once. Commands come as JSON lines on standard input ({"worker": number, "control": address, "id": worker id,
-"capabilities": […], "folders": [of the user's own stages], "scratch": "for temporary files"}) and are passed to that
-worker. Totals for the progress display, and the files that are being read, come back as JSON lines on the original
-standard output ({"worker": number, "said": …}), and so does a worker's end ({"worker": number, "code": exit code}). All
-processes exit when their standard input ends, so a killed launcher leaves no workers behind, and no temporary files.
+"capabilities": […], "folders": [of the user's own stages], "scratch": "for temporary files", "names_records": whether
+it notes the record that it has in hand}) and are passed to that worker. Totals for the progress display, and the files
+that are being read, come back as JSON lines on the original standard output ({"worker": number, "said": …}), and so
+does a worker's end ({"worker": number, "code": exit code, "in_hand": [stage, origin] or null}). All processes exit when
+their standard input ends, so a killed launcher leaves no workers behind, and no temporary files.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ import tempfile
 import threading
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 from apache_beam.runners.worker import sdk_worker
@@ -35,7 +36,7 @@ from refinery.pipelines.runners.beam_memory import remember_what_never_changes
 from refinery.pipelines.runners.quick_pickles import read_quick_pickles
 from refinery.pipelines.runners.timed_flush import NO_TIMED_FLUSH
 from refinery.transforms.core import live
-from refinery.transforms.core.live import LIVE, live_totals
+from refinery.transforms.core.live import LIVE, Hand, live_totals
 from refinery.transforms.redaction.secret_types.find import find as find_secrets
 from refinery.transforms.statistics.artefacts import find_artefacts
 
@@ -90,8 +91,9 @@ class Reports:
                     self.send(totals)
 
 
-def work(commands: IO[str], out: IO[str]) -> None:
-    """Be one worker: follow commands until they end, then exit at once, whatever still runs."""
+def work(commands: IO[str], out: IO[str], hand: Hand) -> None:
+    """Be one worker: follow commands until they end, then exit at once, whatever still runs. hand: shared with the
+    process that forked this one."""
     reports = Reports(out)
     live.watch_reading = reports.send_files
     threading.Thread(target=reports.send_totals, daemon=True).start()
@@ -99,6 +101,7 @@ def work(commands: IO[str], out: IO[str]) -> None:
         command = json.loads(line)
         sys.path += [folder for folder in command["folders"] if folder not in sys.path]
         tempfile.tempdir = command["scratch"] or None
+        live.hand = hand if command["names_records"] else None
         arguments = (command["control"], command["id"], command["capabilities"], reports.ended)
         threading.Thread(target=serve, args=arguments, daemon=True).start()
     os._exit(0)
@@ -106,12 +109,13 @@ def work(commands: IO[str], out: IO[str]) -> None:
 
 @dataclass
 class Forked:
-    """A worker as the process that forked it sees it. feed, reports: descriptors of pipes. rest: of a line. ended:
-    whether it has been waited for, so its number may be another process' by now."""
+    """A worker as the process that forked it sees it. feed, reports: descriptors of pipes. hand: its record in hand.
+    rest: of a line. ended: whether it has been waited for, so its number may be another process' by now."""
 
     pid: int
     feed: int
     reports: int
+    hand: Hand = field(repr=False)
     rest: bytes = b""
     ended: bool = False
 
@@ -120,6 +124,7 @@ def fork_worker(others: list[Forked]) -> Forked:
     """A new worker, which has none of the pipes of the others."""
     commands, feed = os.pipe()
     reports, out = os.pipe()
+    hand = Hand()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # no thread of Python's runs yet
         pid = os.fork()
@@ -127,12 +132,12 @@ def fork_worker(others: list[Forked]) -> Forked:
         for descriptor in (0, feed, reports, *(number for other in others for number in (other.feed, other.reports))):
             os.close(descriptor)
         try:
-            work(os.fdopen(commands), os.fdopen(out, "w"))
+            work(os.fdopen(commands), os.fdopen(out, "w"), hand)
         finally:
             os._exit(1)
     os.close(commands)
     os.close(out)
-    return Forked(pid, feed, reports)
+    return Forked(pid, feed, reports, hand)
 
 
 def hand_on(workers: list[Forked], out: IO[str], folders: set[str]) -> None:
@@ -160,7 +165,8 @@ def hand_on(workers: list[Forked], out: IO[str], folders: set[str]) -> None:
                 code = os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
                 worker.ended = True
                 del by_descriptor[descriptor]
-                print(json.dumps({"worker": number, "code": code}), file=out, flush=True)
+                end = {"worker": number, "code": code, "in_hand": worker.hand.read()}
+                print(json.dumps(end), file=out, flush=True)
                 continue
             *lines, worker.rest = (worker.rest + data).split(b"\n")
             for line in lines:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import apache_beam as beam
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so no runner pickles one
+from refinery.transforms.core import live
 from refinery.transforms.core.answers import Answer, Damaged, Skipped, answer_of, check_returned
 from refinery.transforms.core.counters import Counters, count_metric, work_done
 from refinery.transforms.core.document import (
@@ -182,10 +183,15 @@ class _JudgeDocument(_Routing):
         held, self.held, self.held_size = self.held, [], 0
         made: list[Any] = []
         start = time.perf_counter()
+        hand = live.hand
         for path, docs in _by_file(held):
             with working_on(path):
                 for doc, size in docs:
+                    if hand is not None:
+                        hand.take(self.stage, doc.origin)
                     made += self._judged(doc, size)
+        if hand is not None:
+            hand.clear()
         self.counters.seconds += time.perf_counter() - start
         return made
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from refinery.transforms.core.answers import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.counters import LiveBytes
-from refinery.transforms.core.document import RawDocument
+from refinery.transforms.core.document import RawDocument, content_bytes
 from refinery.transforms.core.input_sums.crc32c import StretchSum
 from refinery.transforms.core.input_sums.file_read import FileRead
 from refinery.transforms.core.job.task_list import TaskList, read_task_list, write_task_list
@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 DEFAULT_LIMITS = LimitParams()
+POISON_FILE, POISON_RECORD = "PoisonFile", "PoisonRecord"  # dead letters: worker processes died on them
 
 
 class InputChanged(OSError):
@@ -63,7 +64,7 @@ def read_file(
     blocks of a part of uncompressed lines, or nothing where a reader stops early, leaves bytes out or jumps (Parquet).
     """
     if task.poison:
-        yield Damaged("PoisonFile", task.origin(0), size=task.share_bytes)
+        yield Damaged(POISON_FILE, task.origin(0), size=task.share_bytes)
         return
     try:
         reader = find_reader(task.format)
@@ -78,7 +79,8 @@ def read_file(
             share = LiveBytes(task.share_bytes)
             source.file.told = share.add
             source.file.sum = None if reader.in_pieces else StretchSum(0, task.size)
-            yield from records_of(reader, task, source, limits)
+            records = records_of(reader, task, source, limits)
+            yield from without_poison(records, task) if task.poison_records else records
             share.end()
             check_read(task, source, changed)
             summed = source.file.sum
@@ -86,6 +88,17 @@ def read_file(
                 yield FileRead(task.source, task.path, summed.begin, summed.end, found)
     except FileNotFoundError as error:
         raise input_changed(task, "gone since the run was planned") from error
+
+
+def without_poison(records: Records, task: ReadTask) -> Records:
+    """The records, with a dead letter for each document on which worker processes died."""
+    poison = frozenset(task.poison_records)
+    for record in records:
+        if isinstance(record, RawDocument) and printable(record.origin) in poison:
+            data = content_bytes(record)
+            yield Damaged(POISON_RECORD, record.origin, data, len(data))
+        else:
+            yield record
 
 
 def check_planned(task: ReadTask, source: ByteSource) -> int:

@@ -14,7 +14,7 @@ from refinery.transforms.read.values.dialects import Dialect
 # Groups of findings: records, or columns of tables, that have the name of a label.
 CLASH, COLUMN_CLASH = "field-and-label", "column-and-label"
 # Fields that a task has no word of where it has none: most tasks have not, nor had those of earlier versions.
-OMITTED = ("options", "fields", "labels", "may_lack_text", "payer")
+OMITTED = ("options", "fields", "labels", "may_lack_text", "payer", "poison_records")
 Content = Literal["auto", "html", "text"]
 # What sources of the lane chat hold: conversations, or texts that bring the spans that are trained.
 CHAT, SPANS = "chat", "spans"
@@ -61,7 +61,8 @@ class ReadTask:
     note in meta, which no input may use; carried_meta: those of them that documents of an earlier run may bring along.
     changed: when a local file was last written to, in nanoseconds; 0 if that is not known. crc32c: of all of the file,
     in hexadecimal, where that was known before it is read. poison: worker processes died while they read it; it is one
-    dead letter, and not opened. moved: where the file is now, if it is no longer at `path`, under which its records are
+    dead letter, and not opened. poison_records: origins, as they are printed, of records on which they died; each is a
+    dead letter. moved: where the file is now, if it is no longer at `path`, under which its records are
     known. fields: what is kept of its records beside the text, as in `SourceParams`. labels: names of fields that rows
     will get; a record that has one of that name already says so (CLASH). may_lack_text: whether a line of JSON without
     the field is one with an empty text, and no damage. options: parameters of a reader that declares its own; an
@@ -99,6 +100,7 @@ class ReadTask:
     labels: tuple[str, ...] = ()
     may_lack_text: bool = False
     payer: str = ""
+    poison_records: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
@@ -134,8 +136,9 @@ class ReadTask:
         task = cls(**orjson.loads(data))
         own, carried = tuple(task.own_meta), tuple(task.carried_meta)
         fields = task.fields if task.fields == "keep" else tuple(task.fields)
-        meta, labels = tuple(task.meta_fields), tuple(task.labels)
-        return replace(task, meta_fields=meta, own_meta=own, carried_meta=carried, fields=fields, labels=labels)
+        meta, labels, poison = tuple(task.meta_fields), tuple(task.labels), tuple(task.poison_records)
+        task = replace(task, meta_fields=meta, own_meta=own, carried_meta=carried, fields=fields)
+        return replace(task, labels=labels, poison_records=poison)
 
     def clashes(self, names: Collection[str], group: str = CLASH) -> tuple[str, ...]:
         """What a record with fields of these names, or a row of such a table, says of labels of the same names."""

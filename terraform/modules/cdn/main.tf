@@ -153,12 +153,11 @@ resource "google_compute_backend_service" "public" {
   }
 
   cdn_policy {
-    # Objects of this bucket are immutable. After objects were removed, invalidate the
-    # cache: gcloud compute url-maps invalidate-cdn-cache.
-    cache_mode         = "FORCE_CACHE_ALL"
-    client_ttl         = 86400
-    default_ttl        = 2592000
-    serve_while_stale  = 86400
+    # Each object says how long caches may keep it: data files never change, and what names them (manifest.json, which
+    # an export that grows replaces) is asked for again each time. After objects were removed, invalidate the cache:
+    # gcloud compute url-maps invalidate-cdn-cache.
+    cache_mode         = "USE_ORIGIN_HEADERS"
+    serve_while_stale  = 0
     negative_caching   = true
     request_coalescing = true
 

@@ -112,11 +112,11 @@ COMMANDS = [
         "refine my.yaml --workers 0 --output hf://datasets/a/b",
         "location: 'hf://...' given, a local folder, .* is allowed",
     ),
-    Mistake("verify nope", "nope: neither manifest.json nor _run.json is there, so there is nothing to check; .*"),
-    Mistake("verify my.yaml", "my.yaml: neither manifest.json nor _run.json is there, .*"),
+    Mistake("verify nope", "nope is not a corpus: manifest.json is missing; nope is not there; a location is .*"),
+    Mistake("verify my.yaml", "my.yaml is not a corpus: manifest.json is missing; my.yaml is a file"),
     Mistake(
         "verify corpus/train",
-        "corpus/train: neither manifest.json nor _run.json is there, .* name the folder that holds them .*",
+        "corpus/train is not a corpus: manifest.json is missing; .* _run.json, .* name the folder that holds them",
     ),
     Mistake("verify corpus corpus", "unknown argument: corpus; --help lists what this command takes"),
     Mistake(

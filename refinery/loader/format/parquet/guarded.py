@@ -4,13 +4,13 @@ The tools that look at a finished corpus open its files here. Whole files in bat
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, missing_file
 from refinery.loader.format.parquet.batches import (
     BATCH_ROWS,
     Batches,
@@ -23,6 +23,7 @@ from refinery.loader.format.parquet.batches import (
 )
 from refinery.loader.format.parquet.pages import TAIL, Column, Pages, footer_bytes
 from refinery.loader.format.parquet.parquet_file import Source, footer_of, opened, readable
+from refinery.loader.storage.store import Store
 
 
 class GuardedFile(pq.ParquetFile):
@@ -119,4 +120,16 @@ def guarded_parquet(stream: BinaryIO, url: str, schema: pa.Schema | None = None)
     """A stored file as a GuardedFile; the stream is closed at the end. Raises the same errors as it does, and
     FormatError for values that cannot be used, such as text that is not UTF-8."""
     with stream, readable(url), GuardedFile(stream, url, schema) as file:
+        yield file
+
+
+@contextmanager
+def listed_parquet(store: Store, path: str, schema: pa.Schema | None = None) -> Iterator[GuardedFile]:
+    """A file that a manifest lists, as `guarded_parquet`. Raises FormatError where it is missing."""
+    url = store.url(path)
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(guarded_parquet(store.open(path), url, schema))
+        except FileNotFoundError:
+            raise missing_file(url) from None
         yield file

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.format.manifest import ShardEntry
-from refinery.loader.format.parquet.guarded import guarded_parquet
+from refinery.loader.format.parquet.guarded import listed_parquet
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.origins import Origin
 from refinery.loader.stream.packed.packed_source import RowFile
@@ -33,7 +33,7 @@ def packed_origins(store: Store, shards: Sequence[ShardEntry], file: RowFile, ro
 
 
 def _row(store: Store, path: str, row: int) -> dict[str, Any]:
-    with guarded_parquet(store.open(path), store.url(path)) as file:
+    with listed_parquet(store, path) as file:
         names = [name for name in ("doc_ids", *LISTS) if name in file.schema_arrow.names]
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
@@ -58,7 +58,7 @@ def _provenance(store: Store, entry: ShardEntry, ids: Sequence[bytes]) -> dict[b
         return found
     wanted, first = set(ids), 0
     path = entry.provenance_file.path
-    with guarded_parquet(store.open(path), store.url(path)) as file:
+    with listed_parquet(store, path) as file:
         for group in range(file.num_row_groups):
             here = file.read_row_group(group, columns=["id"]).column("id").to_pylist()
             places = [i for i, id_ in enumerate(here) if id_ in wanted]

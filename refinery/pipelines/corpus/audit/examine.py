@@ -45,7 +45,7 @@ from refinery.transforms.core.document import Document, RawDocument, content_siz
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.dedup.records.rank import rank_key
 from refinery.transforms.read.plan import ReadTask
-from refinery.transforms.read.sources import read_task
+from refinery.transforms.read.sources import POISON_FILE, POISON_RECORD, read_task
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.write.targets import slice_of
 
@@ -73,12 +73,13 @@ class Examiner:
         rows: dict[str, list[Row]] = {}
         for row in self.buckets.of_file(key):
             rows.setdefault(row["origin"], []).append(row)
-        if any(row["kind"] == DEAD and row["error"] == POISON for many in rows.values() for row in many):
-            task = replace(task, poison=True)
+        dead = [row for many in rows.values() for row in many if row["kind"] == DEAD]
+        poison = tuple(row["origin"] for row in dead if row["error"] == POISON_RECORD)
+        task = replace(task, poison=any(row["error"] == POISON_FILE for row in dead), poison_records=poison)
         outcome = Outcome(task.source)
         for record in read_task(task, self.run.recipe.limits):
             count_record(outcome, record)
-            if self.sample.has(task.source, record.origin) or getattr(record, "error", "") == POISON:
+            if self.sample.has(task.source, record.origin) or getattr(record, "error", "") in POISON:
                 self.record(record, task.source, rows.get(printable(record.origin), []), outcome)
         return outcome
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.parquet.batches import check_columns
-from refinery.loader.format.parquet.guarded import guarded_parquet
+from refinery.loader.format.parquet.guarded import listed_parquet
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.loader.format.takedown import REMOVED_SCHEMA, REPLACED
 from refinery.loader.storage.store import Store
@@ -20,10 +20,11 @@ from refinery.pipelines.published.shard_tokens import shard_path
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.job.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.core.safe_text import printable
+from refinery.transforms.read.sources import POISON_FILE, POISON_RECORD
 from refinery.transforms.write.targets import slice_of
 
 KEPT, REMOVED, REJECTED, DEAD, TAKEN = "kept", "removed", "rejected", "failed", "taken out"
-POISON = "PoisonFile"  # a file that was left out as a whole
+POISON = (POISON_FILE, POISON_RECORD)
 BUCKETS = 256
 HELD_ROWS = 20_000  # of rows that wait in memory
 
@@ -81,7 +82,7 @@ def chosen_rows(
     start = 0
     url = store.url(file.path)
     exactly = {**ROWS, KEPT: manifest.provenance_schema, REJECTED: None, DEAD: None}[file.kind]
-    with guarded_parquet(store.open(file.path), url, exactly) as parquet:
+    with listed_parquet(store, file.path, exactly) as parquet:
         check_columns(parquet.schema_arrow, url, schema.names, schema)
         for group in range(parquet.num_row_groups):
             keys = without_nulls(parquet.read_row_group(group, columns=["source", "origin"], use_threads=False), url)
@@ -92,9 +93,9 @@ def chosen_rows(
                 for source, id_ in zip(keys["source"].to_pylist(), ids, strict=True):
                     if source in targets:
                         slices[source] = max(slices.get(source, -1), slice_of(id_))
-            if file.kind == DEAD:  # a file that was left out says so whatever the sample
+            if file.kind == DEAD:  # what killed its readers says so whatever the sample
                 errors = parquet.read_row_group(group, columns=["error"], use_threads=False)["error"].to_pylist()
-                places = sorted({*places, *(place for place, error in enumerate(errors) if error == POISON)})
+                places = sorted({*places, *(place for place, error in enumerate(errors) if error in POISON)})
             if places:
                 table = parquet.read_row_group(group, columns=schema.names, use_threads=False).take(places)
                 without_nulls(table.select([each.name for each in schema if not each.nullable]), url)

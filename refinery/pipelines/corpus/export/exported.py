@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from refinery.loader.errors import written_by_a_run
-from refinery.loader.format.parquet.guarded import guarded_parquet
+from refinery.loader.format.parquet.guarded import listed_parquet
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.export.export_format import TOKENS
@@ -87,7 +87,7 @@ class ExportedCorpus:
 
     def _file(self, path: str) -> Iterator[pa.RecordBatch]:
         if self.format == TOKENS:
-            with guarded_parquet(self.store.open(path), self.store.url(path)) as file:
+            with listed_parquet(self.store, path) as file:
                 yield from file.iter_batches(BATCH_ROWS)
             return
         from refinery.pipelines.corpus.export.read_documents import read_documents  # all formats, and users' own

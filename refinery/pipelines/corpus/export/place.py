@@ -57,7 +57,7 @@ def open_corpus(prefix: str) -> SourceCorpus:
     """The corpus at a local folder or gs:// prefix. Raises FormatError for anything else, ValueError for the web."""
     if prefix.startswith(("http://", "https://")):
         raise ValueError(f"{prefix}: a web server given, {WRITABLE}")
-    corpus = SourceCorpus(location(prefix))
+    corpus = SourceCorpus(location(prefix)).load_with_run()
     if corpus.is_adopted:
         raise ValueError(
             f"{prefix}: an adopted corpus: where its documents come from, an export's fields, is not known"

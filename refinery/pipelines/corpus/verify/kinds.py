@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from refinery.loader.format.manifest import MANIFEST, RUN
+from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.corpus.checks.kinds import ADOPTED, EXPORT, VIEW, kind_of
 from refinery.pipelines.corpus.export.export_manifest import HIDDEN
@@ -32,7 +33,7 @@ def check_for(prefix: str, **asked: Any) -> Callable[..., Any]:
 
 
 def refuse_nothing(prefix: str) -> None:
-    """Raises ValueError where nothing of Refinery is: there is nothing to check. Cost: two requests."""
+    """Raises ValueError where nothing of Refinery is, in the words of every command. Cost: two requests."""
     store = open_store(prefix)
     try:
         nothing = all(store.size(name) is None for name in (MANIFEST, HIDDEN, RUN))
@@ -41,10 +42,7 @@ def refuse_nothing(prefix: str) -> None:
     if nothing and open_store(prefix.rstrip("/") + ACCOUNTS).size(MANIFEST) is not None:
         raise ValueError(f"{prefix}: the accounts of these files are in {prefix.rstrip('/')}{ACCOUNTS}; name that")
     if nothing:
-        raise ValueError(
-            f"{prefix}: neither {MANIFEST} nor {RUN} is there, so there is nothing to check; name the folder that "
-            "holds them (`refine --output PREFIX` made it)"
-        )
+        Corpus(store)  # raises FormatError, which says what is missing
 
 
 def refuse_unless_corpus(prefix: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry, read_index
+from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry
 from refinery.loader.read.corpus import Corpus
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.checks.file_checks import SCRATCH, check_file, collect
@@ -137,7 +137,7 @@ class Checker:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        corpus = Corpus(question.prefix)
+        corpus = self.corpus = Corpus(question.prefix)
         self.store, self.manifest, self.outputs = corpus.store, corpus.manifest, OutputChecks(corpus)
         plan, recipe = read_plan(self.manifest.recipe), self.manifest.recipe
         self.plan = plan and replace(plan, one_address=bool(recipe.get(URL_DUPLICATES.key)))
@@ -238,7 +238,7 @@ class Checker:
         tokenizer, _ = self._tokenizer
         if tokenizer is None:
             return ""
-        index = read_index(self.store.read(shard.idx.path), shard.idx.path)
+        index = self.corpus.index_of(shard)
         head = int(self.manifest.tokenizer.bos_id is not None)
         count = min(head + BEGINNING, int(index.lengths[0])) if len(index) else 0
         ids = np.frombuffer(self.store.read(shard.bin.path, 0, count * index.dtype.itemsize), index.dtype)[head:]

@@ -76,9 +76,13 @@ class Report(Verdict):
             f"read {many(self.files, 'file')}, {human_bytes(self.bytes)} in {self.seconds:.1f} s{speed}, "
             f"{'decoded' if self.has_tokens else 'read back'} {many(self.decoded, 'document')}",
         ]
-        lines += (
-            [f"the first document begins: {json.dumps(self.beginning, ensure_ascii=False)}"] if self.beginning else []
-        )
+        if self.beginning:
+            lines.append(f"the first document begins: {json.dumps(self.beginning, ensure_ascii=False)}")
+        if (others := self.documents - self.decoded) > 0 and self.decoded:
+            read = "decoded" if self.has_tokens else "read back"
+            lines.append(
+                f"not {read}: {many(others, 'document')}; texts exchanged among them are seen with --full only"
+            )
         lines += [self.packed] if self.packed else []
         if self.removals:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"

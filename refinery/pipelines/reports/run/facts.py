@@ -93,11 +93,11 @@ def read_facts(
     """The facts about the corpus at `store`. seconds: of the phases' reports; None where work/ is gone. own: the
     stages of the run's lane, where the caller knows them. times: when the run started and ended.
 
-    Raises FormatError where there is no finished corpus, ValueError for one that no run made. Whatever else cannot be
-    read is missing from the report, which says so. Cost: reads of the small files, of up to 20 files of rejects, and
-    of the first documents of a shard per domain.
+    Raises FormatError where there is no finished corpus, or one whose listings or _run.json are damaged, ValueError for
+    one that no run made. Whatever else cannot be read is missing from the report, which says so. Cost: reads of the
+    listings, of the small files, of up to 20 files of rejects, and of the first documents of a shard per domain.
     """
-    corpus = PublishedCorpus(store)
+    corpus = PublishedCorpus(store).load_with_run()
     manifest = corpus.manifest
     if corpus.is_adopted:
         raise ValueError(

@@ -332,5 +332,5 @@ def test_damaged_files_are_errors_with_a_next_step(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"its columns are not those of the format: .*origin: string"):
         compare((str(a), str(b)))
     path.unlink()
-    with pytest.raises(FormatError, match="does not exist"):
+    with pytest.raises(FormatError, match="missing; `refinery verify` says what else is"):
         compare((str(a), str(b)))

@@ -1,7 +1,8 @@
 """Corpora whose every checksum holds, whose texts are not those of their documents; files that would fill memory."""
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import SUFFIXES, provenance_schema
 from refinery.loader.format.parquet import batches as parquet_batches
 from refinery.loader.format.parquet.batches import bounded_parquet
+from refinery.pipelines.corpus.verify.pieces import SAMPLES
 from refinery.pipelines.corpus.verify.verify import verify
 from refinery.transforms.core.document import TEXT_ID_SINCE, document_id
 from tests.corpus_factory import (
@@ -34,15 +36,15 @@ def note(texts: list[str]) -> Callable[[pa.Table], pa.Table]:
     return set_column("meta", [json.dumps({"text_id": document_id(text).hex()}) for text in texts])
 
 
-def noted(root: Path) -> Path:
+def noted(root: Path, shards_of: Mapping[tuple[str, str], Sequence[Sequence[str]]] = TEXTS) -> Path:
     """The factory's corpus, as if its texts had been cut after they got their ids."""
-    build_corpus(root)
+    build_corpus(root, shards_of)
 
     def name_version(payload: dict) -> None:
         for stage in payload["stages"]:
             stage["version"] = TEXT_ID_SINCE[1] if stage["name"] == TEXT_ID_SINCE[0] else 1
 
-    for (split, domain), shards in TEXTS.items():
+    for (split, domain), shards in shards_of.items():
         for index, texts in enumerate(shards):
             edit_provenance(f"{split}/{domain}/shard-{index:05d}-of-{len(shards):05d}", note(list(texts)))(root)
     edit_manifest(root, name_version)
@@ -169,3 +171,39 @@ def test_damaged_pages_are_a_failure(tmp_path: Path) -> None:
     problem = pytest.raises(FormatError, match=r"^it: not a readable Parquet file: no footer of Parquet")
     with path.open("rb") as stream, problem, bounded_parquet(stream, "it"):
         raise AssertionError
+
+
+def exchange(root: Path, name: str, a: int, b: int, size: int) -> None:
+    """Two documents of `size` bytes of tokens each, in each other's place, under right checksums."""
+    data = bytearray((root / f"{name}.bin").read_bytes())
+    first, second = (slice(number * size, (number + 1) * size) for number in (a, b))
+    data[first], data[second] = data[second], data[first]
+    (root / f"{name}.bin").write_bytes(data)
+    edit_manifest(root)
+
+
+def test_exchanged_texts_outside_the_sample_need_all_texts(tmp_path: Path) -> None:
+    """And verify says that it did not look at them."""
+    root, documents = tmp_path / "corpus", 2 * SAMPLES + 2
+    noted(root, {("train", "web"): [[f"the page with the number {number:02d}" for number in range(documents)]]})
+    name = "train/web/shard-00000-of-00001"
+    size = (root / f"{name}.bin").stat().st_size // documents
+    sound = verify(str(root))
+    assert 0 < sound.decoded <= SAMPLES
+    others = documents - sound.decoded
+    unseen = f"not decoded: {others} documents; texts exchanged among them are seen with --full only"
+    assert sound.failures == [] and unseen in sound.summary_lines()
+    whole = verify(str(root), samples=sys.maxsize)
+    assert whole.failures == [] and "not decoded" not in "\n".join(whole.summary_lines())
+    found = 0
+    for place in range(0, documents, 2):
+        exchange(root, name, place, place + 1, size)
+        report = verify(str(root))
+        found += bool(report.failures)
+        assert report.failures or unseen in report.summary_lines()
+        failures = verify(str(root), samples=sys.maxsize).failures
+        assert [f"{name}.bin: document {number}: its text has the id" for number in (place, place + 1)] == [
+            failure.partition(" has the id")[0] + " has the id" for failure in failures
+        ]
+        exchange(root, name, place, place + 1, size)
+    assert 0 < found < documents // 2

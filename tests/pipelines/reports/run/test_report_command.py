@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, RUN, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.cli.command_line import execute
@@ -73,10 +74,12 @@ def test_what_is_damaged_is_left_out(copy: Path) -> None:
     (copy / STATISTICS).write_text('{"points": 1}')
     for path in (copy / "rejects").glob("*.parquet"):
         path.write_bytes(b"no parquet")
-    (copy / RUN).unlink()
     facts = read_facts(open_store(str(copy)), None)
-    assert len([said for said in facts.missing if "cannot be read" in said]) == 3
+    assert len([said for said in facts.missing if "cannot be read" in said]) == 2
     assert facts.kept
+    (copy / RUN).unlink()
+    with pytest.raises(FormatError, match=r"_run\.json: missing, \d+ bytes expected"):
+        read_facts(open_store(str(copy)), None)
 
 
 @pytest.mark.parametrize("broken", ["", MANIFEST])

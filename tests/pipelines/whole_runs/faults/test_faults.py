@@ -160,18 +160,22 @@ def test_a_document_that_kills(
 
 @one_commit_in_four
 def test_a_file_that_kills_its_workers(small: Path, forks: ForkServer, tmp_path: Path, record_property: Record) -> None:
-    """Named each time; named as the cause after the second; left out and counted where the recipe says so."""
+    """Named each time, from the second on with the record in hand; then named as the cause; the record alone is left
+    out where the recipe says so."""
     prefix, fault = tmp_path / "out", in_worker("die_in_stage", stage="extract", urls=[DOCUMENT])
     file = re.escape(str(small / "b.jsonl"))
-    for _ in range(2):
+    at_record = f", at the record {file}@\\d+ in the stage extract"
+    for record in ("", at_record):
         done = forks.run(*command(small, prefix, *POOL), faults=placed(fault, prefix))
-        check_clear(done, f"{KILLED} while it read {file}")
+        check_clear(
+            done, f"{KILLED} while it read {file}{record};.*with --set failures.poison_files=1 it finds the record"
+        )
     done = forks.run(*command(small, prefix, *POOL))
     check_clear(done, f"worker processes died twice while they read {file}\\. .*--set failures.poison_files=1")
     done = forks.run(*command(small, prefix, *POOL, "--set", "failures.poison_files=1"), faults=placed(fault, prefix))
     assert done.code == 0, done.err
-    expected = blank_run(small, forks, tmp_path / "blank", "b.jsonl", lambda line: True)
-    check_dead(prefix, expected, "read", {"PoisonFile": 1, "BadJson": 1})
+    expected = blank_run(small, forks, tmp_path / "blank", "b.jsonl", lambda line: DOCUMENT.encode() in line)
+    check_dead(prefix, expected, "read", {"PoisonRecord": 1, "BadJson": 1})
     record_property("fault cell", "a file kills its workers")
 
 

@@ -1,15 +1,13 @@
 """Columns of the Parquet files of a corpus, a row group at a time."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from refinery.loader.errors import FormatError
-from refinery.loader.format.parquet.guarded import GuardedFile, guarded_parquet
+from refinery.loader.format.parquet.guarded import listed_parquet
 from refinery.loader.storage.store import Store
 from refinery.pipelines.corpus.compare.joining.ahead import ahead
 
@@ -36,7 +34,7 @@ def read_rows(place: Place, rows: Sequence[int], columns: Sequence[str]) -> dict
     """Row number -> its values in these columns. Only the row groups that hold one are read."""
     found: dict[int, dict[str, Any]] = {}
     wanted = np.array(sorted(set(rows)), np.int64)
-    with _opened(place) as file:
+    with listed_parquet(*place) as file:
         there = [name for name in columns if name in file.schema_arrow.names]
         start = 0
         for group in range(file.metadata.num_row_groups):
@@ -50,23 +48,12 @@ def read_rows(place: Place, rows: Sequence[int], columns: Sequence[str]) -> dict
 
 
 def _groups(place: Place, schema: pa.Schema | None) -> int:
-    with _opened(place, schema) as file:
+    with listed_parquet(*place, schema) as file:
         return int(file.metadata.num_row_groups)
 
 
 def _read(task: tuple[int, Place, int], columns: Sequence[str]) -> tuple[int, pa.Table]:
     number, place, group = task
-    with _opened(place) as file:
+    with listed_parquet(*place) as file:
         there = [name for name in columns if name in file.schema_arrow.names]
         return number, file.read_row_group(group, columns=there, use_threads=False)
-
-
-@contextmanager
-def _opened(place: Place, schema: pa.Schema | None = None) -> Iterator[GuardedFile]:
-    """The file, whose absence is an error with its name and the next step."""
-    store, path = place
-    try:
-        with guarded_parquet(store.open(path), store.url(path), schema) as file:
-            yield file
-    except FileNotFoundError:
-        raise FormatError(f"{store.url(path)}: does not exist; `refinery verify` says what else is missing") from None
